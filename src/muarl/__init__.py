@@ -1,0 +1,54 @@
+"""muarl trains language-model agents in conversations with simulated users and real tools."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from muarl.errors import EpisodeError as EpisodeError
+    from muarl.errors import MuarlError as MuarlError
+    from muarl.errors import SetupError as SetupError
+    from muarl.errors import SpecError as SpecError
+    from muarl.messages import Message as Message
+    from muarl.messages import ToolCall as ToolCall
+    from muarl.record import Episode as Episode
+    from muarl.record import Outcome as Outcome
+    from muarl.record import Sample as Sample
+    from muarl.record import Turn as Turn
+    from muarl.spec import DomainSpec as DomainSpec
+    from muarl.spec import RunSpec as RunSpec
+    from muarl.spec import TaskSpec as TaskSpec
+    from muarl.spec import load_domain as load_domain
+    from muarl.spec import load_run as load_run
+    from muarl.world import World as World
+
+__version__ = "0.1.0"
+
+# Names are imported on first use, so that `import muarl` stays instant.
+_HOME = {
+    "DomainSpec": "muarl.spec",
+    "Episode": "muarl.record",
+    "EpisodeError": "muarl.errors",
+    "Message": "muarl.messages",
+    "MuarlError": "muarl.errors",
+    "Outcome": "muarl.record",
+    "RunSpec": "muarl.spec",
+    "Sample": "muarl.record",
+    "SetupError": "muarl.errors",
+    "SpecError": "muarl.errors",
+    "TaskSpec": "muarl.spec",
+    "ToolCall": "muarl.messages",
+    "Turn": "muarl.record",
+    "World": "muarl.world",
+    "load_domain": "muarl.spec",
+    "load_run": "muarl.spec",
+}
+
+__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'muarl' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,112 @@
+"""Every error muarl raises on purpose.
+
+    MuarlError
+    ├── SpecError              your file: every problem with path:line:column and what to do
+    ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
+    ├── EpisodeError           recorded on the episode as data; never cancels a sibling
+    │   ├── PolicyError        the engine or endpoint that samples the policy failed
+    │   ├── UserError          the user simulator broke its contract or could not be reached
+    │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
+    │   ├── RewardError        a predicate raised
+    │   └── EpisodeTimeout     which deadline passed, and how long it was
+    ├── RecordError            an unreadable, damaged or too new record
+    └── TrainError
+        ├── NonFiniteLoss      the step and what was not finite
+        └── WeightSyncError    the sampler does not hold the trainer's weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class MuarlError(Exception):
+    """Base of all errors of muarl; the command line prints it without a traceback."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a spec file.
+
+    Attributes:
+        path: File as the user named it.
+        line: 1-based line, 0 when the problem has no place in the file.
+        column: 1-based column, 0 likewise.
+        message: What was wrong, what was expected, what to do.
+    """
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f":{self.line}:{self.column}" if self.line else ""
+        return f"{self.path}{place}: {self.message}"
+
+
+class SpecError(MuarlError):
+    """Problems in spec files, all of them at once."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class SetupError(MuarlError):
+    """The machine lacks something; the message ends with the command that mends it."""
+
+
+class EpisodeError(MuarlError):
+    """A dialogue could not go on. Caught once, by the dialogue's recorder."""
+
+
+class PolicyError(EpisodeError):
+    """The policy's engine or endpoint failed (infrastructure)."""
+
+
+class UserError(EpisodeError):
+    """The user simulator broke its contract (user fault)."""
+
+
+class ToolServerError(EpisodeError):
+    """A tool server could not be started, hung, or died (infrastructure)."""
+
+
+class RewardError(EpisodeError):
+    """A predicate raised while it was evaluated (infrastructure: the author's bug)."""
+
+
+class EpisodeTimeout(EpisodeError):
+    """A named deadline passed.
+
+    Attributes:
+        deadline: What was being waited for.
+        seconds: How long it was allowed to take.
+    """
+
+    def __init__(self, deadline: str, seconds: float) -> None:
+        self.deadline = deadline
+        self.seconds = seconds
+        super().__init__(f"{deadline} did not finish within {seconds:g} s")
+
+
+class RecordError(MuarlError):
+    """A record on disk cannot be read."""
+
+
+class TrainError(MuarlError):
+    """Training cannot go on."""
+
+
+class NonFiniteLoss(TrainError):
+    """A loss or gradient is not finite."""
+
+
+class WeightSyncError(TrainError):
+    """After a weight sync the sampler does not answer with the trainer's weights."""

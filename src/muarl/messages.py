@@ -1,0 +1,68 @@
+"""Wire types that every room shares: messages, tool calls, tool results.
+
+They are msgspec structs: immutable, cheap to create by the thousand, and encoded without code of
+ours. Nothing here knows tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call the policy made.
+
+    Attributes:
+        id: Unique within the dialogue.
+        name: Tool name as the policy wrote it; "" if it could not be read.
+        arguments: Parsed arguments; empty if they could not be read.
+        error: Why the call could not be read (malformed JSON, no name), or None.
+        raw: The text the policy wrote, kept only when `error` is set.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+    error: str | None = None
+    raw: str = ""
+
+
+class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool answered. An error is an answer: the policy reads it and goes on."""
+
+    call_id: str
+    name: str
+    content: str
+    is_error: bool = False
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as its server describes it; `parameters` is the server's JSON Schema, untouched."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a dialogue, as the policy's chat template sees it.
+
+    Attributes:
+        role: Who speaks.
+        content: Visible text.
+        tool_calls: Calls of an assistant message, in order.
+        tool_call_id: For a tool message, the call it answers.
+        name: For a tool message, the tool.
+        reasoning: Hidden reasoning of an assistant message; never shown to the user.
+    """
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning: str = ""

@@ -1,0 +1,5 @@
+"""Policies: what samples the agent's tokens, behind one protocol."""
+
+from muarl.policy.protocol import GenerateRequest as GenerateRequest
+from muarl.policy.protocol import Generation as Generation
+from muarl.policy.protocol import Policy as Policy

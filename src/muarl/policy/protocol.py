@@ -1,0 +1,63 @@
+"""The Policy protocol: token ids in; token ids, log-probs, finish reason and version out."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from muarl.messages import Message
+
+FinishReason = Literal["stop", "length"]
+
+
+class GenerateRequest(msgspec.Struct, frozen=True):
+    """Ask for one policy message.
+
+    Attributes:
+        prompt_ids: The whole context so far; the engine's caches make the known part cheap.
+        dialogue: Stable within a dialogue: routing and caches stick to it.
+        seed: Seeds this message's draws, whatever runs beside it (law L5).
+        max_tokens: Cap on sampled tokens.
+        temperature: 0 is greedy. Log-probs are those of the distribution sampled from; for
+            greedy, those at temperature 1.
+        stop_token_ids: Sampling ends after one of these, which is part of the result.
+        history: The same context as messages, for policies that are not engines.
+    """
+
+    prompt_ids: list[int]
+    dialogue: str
+    seed: int
+    max_tokens: int
+    temperature: float
+    stop_token_ids: tuple[int, ...]
+    history: tuple[Message, ...] = ()
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """What the engine sampled.
+
+    Attributes:
+        token_ids: Exactly the sampled ids, the stop token included if it was sampled.
+        logprobs: One per sampled id, under the weights and temperature that sampled it.
+        finish_reason: "stop" if a stop token was sampled, "length" if the cap was reached.
+        policy_version: Weights that sampled it.
+    """
+
+    token_ids: list[int]
+    logprobs: list[float]
+    finish_reason: FinishReason
+    policy_version: int
+
+
+class Policy(Protocol):
+    """Samples messages. Implementations may raise PolicyError; any other error is a bug."""
+
+    @property
+    def policy_version(self) -> int:
+        """Version of the weights that answer now."""
+        ...
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        """Sample one message. Cancelling the call must reach the engine."""
+        ...

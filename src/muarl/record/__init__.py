@@ -1,0 +1,10 @@
+"""Records: what a finished dialogue leaves behind, and the journal that keeps it on disk."""
+
+from muarl.record.episode import Episode as Episode
+from muarl.record.episode import EpisodeKey as EpisodeKey
+from muarl.record.episode import Outcome as Outcome
+from muarl.record.episode import PredicateResult as PredicateResult
+from muarl.record.episode import Turn as Turn
+from muarl.record.episode import UserReply as UserReply
+from muarl.record.sample import Sample as Sample
+from muarl.record.sample import Span as Span

@@ -1,0 +1,181 @@
+"""The finished, immutable record of a dialogue."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.record.sample import Sample
+from muarl.world import Change
+
+RECORD_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """Why a dialogue ended (law L2)."""
+
+    COMPLETED = "completed"
+    """The user ended it, or a declared terminal tool was called."""
+    ABANDONED = "abandoned"
+    """The user lost patience and left; scored like any other end."""
+    TRUNCATED_TURNS = "truncated_turns"
+    TRUNCATED_CONTEXT = "truncated_context"
+    TRUNCATED_LENGTH = "truncated_length"
+    """The policy's message hit its token cap: nothing in it is executed."""
+    USER_FAULT = "user_fault"
+    """The simulator broke its contract: not scored, not trained."""
+    INFRA_FAULT = "infra_fault"
+    """Endpoint, tool server, predicate or deadline failed: not scored, not trained."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """A cap ended the dialogue; it is scored by the state it reached."""
+        return self.value.startswith("truncated")
+
+    @property
+    def is_fault(self) -> bool:
+        """Not the policy's doing: leaves reward, baseline and loss alike."""
+        return self in (Outcome.USER_FAULT, Outcome.INFRA_FAULT)
+
+
+class EpisodeKey(msgspec.Struct, frozen=True):
+    """What identifies an episode within a run, and seeds every draw in it (law L5).
+
+    Attributes:
+        run_seed: The run's seed.
+        phase: "cold_start", "train", "eval:cold", ... one name per use of the same tasks.
+        iteration: Which round of rollouts it belongs to (0 before training).
+        task_id: The task.
+        sample: Index within the group.
+    """
+
+    run_seed: int
+    phase: str
+    iteration: int
+    task_id: str
+    sample: int
+
+    @property
+    def group(self) -> tuple[str, int, str]:
+        """Episodes with equal groups share a baseline."""
+        return (self.phase, self.iteration, self.task_id)
+
+    def __str__(self) -> str:
+        return f"{self.phase}/{self.iteration}/{self.task_id}/{self.sample}"
+
+
+class UserReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a user did in one turn.
+
+    Attributes:
+        text: What the policy reads; "" when the user only leaves.
+        stop: The user ends the dialogue after this.
+        act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
+            "deny", "change", "accept_refusal", "next", "unclear", "abandon", "stop".
+    """
+
+    text: str
+    stop: bool = False
+    act: str = ""
+
+
+class Turn(msgspec.Struct, omit_defaults=True):
+    """One policy message and all that answered it.
+
+    Attributes:
+        message: What the policy said and called.
+        sample: Index of the sample that holds its tokens.
+        start: First sampled token, in that sample.
+        end: One past the last sampled token.
+        finish_reason: "stop" or "length".
+        policy_version: Weights that sampled it.
+        results: Tool results, in call order.
+        reply: The user's answer, if the message went to the user.
+        changes: What the tools changed in the world during this turn.
+    """
+
+    message: Message
+    sample: int
+    start: int
+    end: int
+    finish_reason: str
+    policy_version: int
+    results: list[ToolResult] = []
+    reply: UserReply | None = None
+    changes: list[Change] = []
+
+
+class PredicateResult(msgspec.Struct, frozen=True):
+    """What one predicate found.
+
+    Attributes:
+        name: The predicate, as written in the spec.
+        score: In [0, 1]; None where a metric does not apply to this episode.
+        reason: Why, in words a person can check.
+    """
+
+    name: str
+    score: float | None
+    reason: str
+
+
+class Episode(msgspec.Struct, omit_defaults=True):
+    """A dialogue from first to last, with its tokens and its reward.
+
+    Attributes:
+        key: Identity and seed.
+        domain: Domain id.
+        persona: Persona id the user spoke as.
+        split: Split of the task.
+        task_hash: Content hash of the task: same id, other text shows.
+        system: The system prompt's text.
+        tools: Tools the policy was offered.
+        opening: The user's first message.
+        turns: In order.
+        samples: Training samples, one per unbroken prefix.
+        outcome: Why it ended.
+        error: What failed, for faults.
+        reward: In [0, 1]; None for faults.
+        rewards: Results of the reward's predicates.
+        metrics: Results of predicates that are only observed.
+        changes: The final world against the initial one.
+        forks: How often a prefix broke (0 for an append-only template).
+        elapsed_s: Seconds from opening to outcome.
+        record_version: Version of this record's form.
+    """
+
+    key: EpisodeKey
+    domain: str
+    persona: str
+    split: str
+    task_hash: str
+    system: str
+    opening: UserReply
+    outcome: Outcome
+    tools: list[ToolSpec] = []
+    turns: list[Turn] = []
+    samples: list[Sample] = []
+    error: str | None = None
+    reward: float | None = None
+    rewards: list[PredicateResult] = []
+    metrics: list[PredicateResult] = []
+    changes: list[Change] = []
+    forks: int = 0
+    elapsed_s: float = 0.0
+    record_version: int = RECORD_VERSION
+
+    @property
+    def num_sampled(self) -> int:
+        """Tokens the policy sampled in the whole episode."""
+        return sum(sample.num_sampled for sample in self.samples)
+
+    def calls(self) -> list[tuple[str, dict[str, Any], bool]]:
+        """Every tool call in order: name, arguments, whether it was answered with an error."""
+        return [
+            (call.name, call.arguments, result.is_error)
+            for turn in self.turns
+            for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
+        ]

@@ -1,0 +1,15 @@
+"""Specs: typed models of every file a person writes, and the loader that names lines."""
+
+from muarl.spec.domain import DomainSpec as DomainSpec
+from muarl.spec.domain import PersonaSpec as PersonaSpec
+from muarl.spec.domain import ToolsSpec as ToolsSpec
+from muarl.spec.domain import UserScriptSpec as UserScriptSpec
+from muarl.spec.predicate import PredicateSpec as PredicateSpec
+from muarl.spec.run import GrpoSpec as GrpoSpec
+from muarl.spec.run import RunSpec as RunSpec
+from muarl.spec.task import FactSpec as FactSpec
+from muarl.spec.task import GoldCallSpec as GoldCallSpec
+from muarl.spec.task import RequestSpec as RequestSpec
+from muarl.spec.task import TasksFile as TasksFile
+from muarl.spec.task import TaskSpec as TaskSpec
+from muarl.spec.task import UserGoalSpec as UserGoalSpec

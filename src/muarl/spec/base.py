@@ -1,0 +1,24 @@
+"""What all spec models share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Spec(BaseModel):
+    """A closed, immutable model whose attribute docstrings appear in the JSON Schema."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""An identifier: letters, digits, `_`, `-`, `.`."""
+
+PythonRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:\w+$")]
+"""`file.py:name`, the file relative to the spec that names it."""
+
+Fraction = Annotated[float, Field(ge=0, le=1)]

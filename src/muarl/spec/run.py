@@ -1,0 +1,189 @@
+"""Run files: which domain, which engine, and how to roll out, train and evaluate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from muarl.spec.base import Fraction, Id, Spec
+
+Positive = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+class TinyModelSpec(Spec):
+    """A Qwen3 model made here, with a tokenizer trained on the domain's own text."""
+
+    vocab_size: Annotated[int, Field(ge=300)] = 1024
+    """Tokens, special ones included."""
+    hidden_size: Positive = 128
+    """Width."""
+    num_layers: Positive = 3
+    """Depth."""
+    num_heads: Positive = 4
+    """Attention heads."""
+    num_kv_heads: Positive = 2
+    """Key and value heads."""
+    head_dim: Positive = 32
+    """Width of one head."""
+    ffn_size: Positive = 384
+    """Width of the feed-forward layers."""
+
+
+class ModelSpec(Spec):
+    """The policy's model: one of these."""
+
+    tiny: TinyModelSpec | None = None
+    """Built and trained from nothing."""
+    path: str | None = None
+    """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelSpec:
+        if (self.tiny is None) == (self.path is None):
+            raise ValueError("give exactly one of tiny and path")
+        return self
+
+
+class RolloutSpec(Spec):
+    """Limits of a dialogue and of what runs at once."""
+
+    group_size: Positive = 8
+    """Episodes of one task that share a baseline."""
+    concurrency: Positive = 256
+    """Dialogues alive at once."""
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """Of the policy while training; 0 is greedy."""
+    max_turns: Positive = 24
+    """Policy messages in a dialogue; one more is truncation."""
+    max_tokens: Positive = 64
+    """Tokens in one policy message; reaching the cap ends the dialogue as truncated."""
+    context_tokens: Positive = 1024
+    """Tokens in the whole dialogue; a longer one is truncated."""
+    deadline_s: PositiveFloat = 120.0
+    """Seconds a dialogue may take; longer is an infrastructure fault."""
+    attempts: Positive = 3
+    """How often a dialogue that ended in a fault is tried."""
+    max_fault_rate: Fraction = 0.2
+    """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
+
+
+class ScriptedUserSpec(Spec):
+    """The domain's scripted user."""
+
+
+class LlmUserSpec(Spec):
+    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+
+    base_url: str
+    """Endpoint, `http://127.0.0.1:8000/v1`."""
+    model: str
+    """Model name sent to the endpoint."""
+    api_key_env: str | None = None
+    """Environment variable that holds the key; the key itself is never written anywhere."""
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """Of the user."""
+    max_tokens: Positive = 256
+    """Cap on one user message."""
+    timeout_s: PositiveFloat = 60.0
+    """Seconds one reply may take."""
+
+
+class UserSpec(Spec):
+    """Who plays the user: one of these."""
+
+    scripted: ScriptedUserSpec | None = None
+    """The domain's scripted user."""
+    llm: LlmUserSpec | None = None
+    """An LLM."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> UserSpec:
+        if (self.scripted is None) == (self.llm is None):
+            raise ValueError("give exactly one of scripted and llm")
+        return self
+
+
+class ColdStartSpec(Spec):
+    """Supervised start on expert dialogues that were verified by replay."""
+
+    split: Id = "train"
+    """Tasks the expert plays."""
+    episodes: Positive = 4000
+    """Expert dialogues."""
+    imperfections: dict[str, Fraction] = {}
+    """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""
+    steps: Positive = 700
+    """Optimizer updates."""
+    tokens_per_step: Positive = 1024
+    """Dialogue tokens in one update, shared system prompt not counted."""
+    lr: PositiveFloat = 1e-2
+    """Peak learning rate."""
+
+
+class GrpoSpec(Spec):
+    """Group-relative policy optimisation."""
+
+    split: Id = "train"
+    """Tasks to train on."""
+    iterations: Positive = 40
+    """Rounds of rollouts and updates."""
+    tasks_per_iteration: Positive = 24
+    """Groups per round."""
+    updates_per_iteration: Positive = 2
+    """Optimizer updates on each round's episodes."""
+    lr: PositiveFloat = 1e-3
+    """Peak learning rate."""
+    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
+    """The last so many iterations take the rate down linearly to a tenth."""
+    clip_low: Fraction = 0.2
+    """A ratio below `1 - clip_low` earns no further gradient."""
+    clip_high: PositiveFloat = 0.28
+    """A ratio above `1 + clip_high` earns no further gradient."""
+    kl_coef: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the k3 divergence from the cold-started policy; 0 leaves the reference out."""
+    advantage: Literal["std", "mean"] = "std"
+    """Divide by the group's deviation, or only subtract its mean."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients are clipped to this norm."""
+    freeze_embeddings: bool = True
+    """Keep token embeddings (and a tied output layer) as the cold start left them."""
+
+
+class EvalSpec(Spec):
+    """Held-out evaluation."""
+
+    split: Id = "held_out"
+    """Tasks to evaluate on."""
+    episodes: Positive = 400
+    """Dialogues per evaluation, one per task as far as tasks go."""
+    temperatures: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [1.0, 0.0]
+    """One evaluation each; the first is the headline."""
+
+
+class RunSpec(Spec):
+    """One run."""
+
+    version: Literal[1]
+    """Version of this file's form."""
+    domain: str
+    """The domain's file, relative to this one."""
+    seed: int = 0
+    """Every random choice of the run follows from it."""
+    engine: Literal["embedded", "vllm"] = "embedded"
+    """What samples the policy: the trainer's own model, or vLLM in process."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """Torch threads; 0 takes all cores."""
+    model: ModelSpec
+    """The policy's model."""
+    user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
+    """Who plays the user."""
+    rollout: RolloutSpec = RolloutSpec()
+    """Limits."""
+    cold_start: ColdStartSpec | None = None
+    """Left out: start from the model as it is."""
+    grpo: GrpoSpec | None = None
+    """Left out: no reinforcement learning."""
+    eval: EvalSpec = EvalSpec()
+    """Held-out evaluation, before and after."""

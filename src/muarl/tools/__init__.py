@@ -1,0 +1,4 @@
+"""Tools: MCP servers, one session per dialogue, over that dialogue's world."""
+
+from muarl.tools.protocol import ToolServer as ToolServer
+from muarl.tools.protocol import ToolSession as ToolSession
