@@ -188,13 +188,14 @@ class World(MapNode):
     def fork(self, patch: Mapping[str, Any] | None = None) -> World:
         """A new world with the same content, and `patch` merged over it.
 
-        The base of a world without writes is shared; a world that was written is copied once.
+        The base is shared; of this world's own writes only the touched nodes are copied.
 
         Args:
             patch: Merged deeply: mappings are merged, everything else replaces.
         """
-        base = self._base if not self._over and not self._gone else plain(self)
-        fork = World(base)
+        fork = World(self._base)
+        fork._over = {key: _copy(value) for key, value in self._over.items()}
+        fork._gone = set(self._gone)
         if patch:
             _merge(fork, patch)
         return fork
@@ -223,6 +224,20 @@ class WorldProxy(World):
     @property
     def _gone(self) -> set[str]:  # type: ignore[override]
         return self._resolve()._gone
+
+
+def _copy(value: Any) -> Any:
+    """Copy what a fork holds of its own; bases stay shared."""
+    if isinstance(value, MapNode):
+        copy = MapNode(value._base)
+        copy._over = {key: _copy(v) for key, v in value._over.items()}
+        copy._gone = set(value._gone)
+        return copy
+    if isinstance(value, ListNode):
+        twin = ListNode(value._base)
+        twin._own = None if value._own is None else [_copy(v) for v in value._own]
+        return twin
+    return value
 
 
 def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
