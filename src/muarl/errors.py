@@ -9,7 +9,8 @@ MuarlError
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
 │   ├── RewardError        a predicate raised
 │   └── EpisodeTimeout     which deadline passed, and how long it was
-├── RecordError            an unreadable, damaged or too new record
+├── RecordError            an unreadable, damaged or too new record, or one that cannot be written
+├── FaultRateError         so many dialogues fail that the run stops (the fuse)
 └── TrainError
     ├── NonFiniteLoss      the step and what was not finite
     └── WeightSyncError    the sampler does not hold the trainer's weights
@@ -109,7 +110,11 @@ class EpisodeTimeout(EpisodeError):
 
 
 class RecordError(MuarlError):
-    """A record on disk cannot be read."""
+    """A record on disk cannot be read or written."""
+
+
+class FaultRateError(MuarlError):
+    """Too many dialogues end in faults: something they share is broken."""
 
 
 class TrainError(MuarlError):

@@ -8,7 +8,14 @@ the base is never written. Equality is canonical: key order is free and `3 == 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    Sequence,
+)
 from typing import Any
 
 import msgspec
@@ -192,6 +199,31 @@ class World(MapNode):
         if patch:
             _merge(fork, patch)
         return fork
+
+
+class WorldProxy(World):
+    """Stands for the world that `resolve` returns, asked anew at every use.
+
+    It holds nothing itself: reading, writing, forking, comparing and serialising it are the same
+    as doing so with the world it stands for.
+    """
+
+    __slots__ = ("_resolve",)
+
+    def __init__(self, resolve: Callable[[], World]) -> None:
+        self._resolve = resolve
+
+    @property
+    def _base(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._resolve()._base
+
+    @property
+    def _over(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._resolve()._over
+
+    @property
+    def _gone(self) -> set[str]:  # type: ignore[override]
+        return self._resolve()._gone
 
 
 def _copy(value: Any) -> Any:
