@@ -35,15 +35,18 @@ OTHER = Caps(failed=10, passed=10, fault=5)
 
 @dataclass(frozen=True)
 class Choice:
-    """The episodes to show, most telling first, and what they were chosen from.
+    """The episodes to show, and what they were chosen from.
 
     Attributes:
-        episodes: At most as many as the caps allow.
+        episodes: At most as many as the caps allow, the most telling first: every part of the run
+            has its first episode before any has its second.
         totals: (phase, verdict) to episodes in the journal.
+        phases: In the order to read them: last evaluation, earlier ones, training, the rest.
     """
 
     episodes: list[Episode]
     totals: Counter[tuple[str, str]]
+    phases: list[str]
 
 
 def verdict(episode: Episode) -> str:
@@ -63,35 +66,37 @@ def choose(episodes: Iterable[Episode]) -> Choice:
         heap = heaps.setdefault((phase, episode.key.iteration, kind), [])
         # The heap's first entry is its worst: the highest hash, the number breaking ties.
         entry = (-zlib.crc32(str(episode.key).encode()), number, episode)
-        if len(heap) < getattr(_generous(phase), kind):
+        if len(heap) < getattr(_caps(phase), kind):
             heapq.heappush(heap, entry)
         else:
             heapq.heappushpop(heap, entry)
-    last = _last_evaluation(phase for phase, _ in totals)
+    seen = dict.fromkeys(phase for phase, _ in totals)
+    last = _last_evaluation(seen)
+    phases = sorted(seen, key=lambda p: (p not in last, not _is_eval(p), p != "train"))
     ranked = []
-    for place, ((phase, iteration, kind), heap) in enumerate(heaps.items()):
-        caps = _generous(phase) if phase in last or not _is_eval(phase) else EARLIER_EVALUATION
-        best = sorted(heap, key=lambda entry: entry[:2], reverse=True)[: getattr(caps, kind)]
-        for rank, (_, _, episode) in enumerate(best):
-            # Every part of the run shows its first episode before any shows its second.
-            ranked.append(
-                ((rank, phase not in last, VERDICTS.index(kind), iteration, place), episode)
-            )
+    for (phase, iteration, kind), heap in heaps.items():
+        earlier = _is_eval(phase) and phase not in last
+        cap = getattr(EARLIER_EVALUATION if earlier else _caps(phase), kind)
+        best = sorted(heap, key=lambda entry: entry[:2], reverse=True)[:cap]
+        for rank, (_, number, episode) in enumerate(best):
+            place = (rank, phases.index(phase), VERDICTS.index(kind), iteration, number)
+            ranked.append((place, episode))
     ranked.sort(key=lambda pair: pair[0])
-    return Choice([episode for _, episode in ranked], totals)
+    return Choice([episode for _, episode in ranked], totals, phases)
 
 
 def _is_eval(phase: str) -> bool:
     return phase.startswith("eval")
 
 
-def _generous(phase: str) -> Caps:
+def _caps(phase: str) -> Caps:
+    """What a phase may show; for an evaluation, if it turns out to be the last one."""
     if _is_eval(phase):
         return LAST_EVALUATION
     return ITERATION if phase == "train" else OTHER
 
 
 def _last_evaluation(phases: Iterable[str]) -> set[str]:
-    """The phases called final, or the one that came last if none is."""
-    evaluations = [phase for phase in dict.fromkeys(phases) if _is_eval(phase)]
+    """The phases called final, or the one that began last if none is."""
+    evaluations = [phase for phase in phases if _is_eval(phase)]
     return {phase for phase in evaluations if "final" in phase} or set(evaluations[-1:])

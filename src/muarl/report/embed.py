@@ -13,7 +13,7 @@ import msgspec
 
 from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, Sample, Turn
-from muarl.report.choose import Choice, verdict
+from muarl.report.choose import VERDICTS, Choice, verdict
 from muarl.world import Change
 
 PAGE_BYTES = 8_000_000
@@ -24,7 +24,7 @@ class Embedded(msgspec.Struct):
     """Everything the viewer needs.
 
     Attributes:
-        episodes: Encoded episodes.
+        episodes: Encoded, in the order to read them.
         systems: Distinct system prompts; episodes refer to them by position.
         toolsets: Distinct lists of offered tools, likewise.
         shown: Per phase and verdict, how many of how many are shown.
@@ -44,6 +44,7 @@ def embed(choice: Choice, room: int = PAGE_BYTES) -> Embedded:
     toolsets: dict[bytes, int] = {}
     page = Embedded([], [], [], [], set())
     shown: dict[tuple[str, str], int] = {}
+    placed: list[tuple[tuple[int, int, int], msgspec.Raw]] = []
     used = 0
     for episode in choice.episodes:
         tools = [
@@ -62,13 +63,18 @@ def embed(choice: Choice, room: int = PAGE_BYTES) -> Embedded:
         if used + len(encoded) > room:
             continue
         used += len(encoded)
-        page.episodes.append(msgspec.Raw(encoded))
-        page.token_ids.update(i for sample in episode.samples for i in sample.token_ids)
         kind = (episode.key.phase, verdict(episode))
+        place = (choice.phases.index(kind[0]), episode.key.iteration, VERDICTS.index(kind[1]))
+        placed.append((place, msgspec.Raw(encoded)))
+        page.token_ids.update(i for sample in episode.samples for i in sample.token_ids)
         shown[kind] = shown.get(kind, 0) + 1
+    placed.sort(key=lambda pair: pair[0])
+    page.episodes = [encoded for _, encoded in placed]
     page.shown = [
         {"phase": phase, "verdict": kind, "shown": shown.get((phase, kind), 0), "total": total}
-        for (phase, kind), total in choice.totals.items()
+        for phase in choice.phases
+        for kind in VERDICTS
+        if (total := choice.totals[phase, kind])
     ]
     return page
 

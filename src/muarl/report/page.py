@@ -44,10 +44,10 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
         MuarlError: The report cannot be written there.
     """
     folder = read_run_folder(run_folder)
-    chosen = Choice([], choose([]).totals)
     if folder.journal.exists():
         chosen = choose(read_journal(folder.journal))
     else:
+        chosen = choose(())
         folder.notices.append(f"{folder.journal.name} is missing: no episode is shown.")
     page = render(folder, chosen)
     target = out or run_folder / "report.html"

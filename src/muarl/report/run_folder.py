@@ -109,7 +109,7 @@ def read_run_folder(path: Path) -> RunFolder:
     versions_path = path / "versions.json"
     try:
         versions = msgspec.json.decode(_read_text(versions_path), type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise RecordError(f"{versions_path}: expected a JSON object: {error}") from error
     folder = RunFolder(path, spec, spec_text, versions, {})
     _read_metrics(path / "metrics.jsonl", folder)
@@ -138,7 +138,7 @@ def _read_metrics(path: Path, folder: RunFolder) -> None:
         try:
             entry = msgspec.json.decode(line, type=dict[str, Any])
             kind = msgspec.convert(entry.pop("kind", None), str)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             if number == len(lines):  # the run was killed while it wrote this line
                 folder.notices.append(f"{path.name}: the last line is half-written and left out.")
                 continue

@@ -12,12 +12,17 @@ function makeCursor() {
   };
 }
 
+function extent(values) {
+  return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+}
+
 function niceTicks(low, high, count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= rough * 0.999);
   const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step);
+  // The cap holds where the range is narrower than numbers of its size can be told apart.
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9 && ticks.length < 20; i++) ticks.push(i * step);
   return ticks;
 }
 
@@ -33,12 +38,13 @@ function yAxis(chart, values) {
   if (chart.log) {
     const positive = values.filter((value) => value > 0);
     if (!positive.length) return yAxis({ ...chart, log: false }, values);
-    const low = Math.floor(Math.log10(Math.min(...positive)) + 1e-9);
-    const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...positive)) - 1e-9));
+    const [least, most] = extent(positive);
+    const low = Math.floor(Math.log10(least) + 1e-9);
+    const high = Math.max(low + 1, Math.ceil(Math.log10(most) - 1e-9));
     const at = (value) => (value > 0 ? (Math.log10(value) - low) / (high - low) : 0);
     return { ticks: logTicks(low, high), at };
   }
-  let [low, high] = chart.domain || [Math.min(...values), Math.max(...values)];
+  let [low, high] = chart.domain || extent(values);
   if (!chart.domain) {
     if (chart.fromZero !== false) { low = Math.min(0, low); high = Math.max(0, high); }
     if (high - low < 1e-12) { high += Math.abs(high) * 0.1 || 1; low -= low ? Math.abs(low) * 0.1 : 0; }
@@ -62,7 +68,7 @@ function lineChart(chart, cursor) {
   const format = chart.format || number;
   const bounds = series.flatMap((one) => [one.values, one.low || [], one.high || []].flat()).filter(isNumber);
   const xs = chart.xs;
-  const [first, last] = [Math.min(...xs), Math.max(...xs)];
+  const [first, last] = extent(xs);
   const x = (value) => LEFT + ((value - first) / (last - first || 1)) * (WIDTH - LEFT - RIGHT);
   const axis = yAxis(chart, bounds);
   const y = (value) => TOP + (1 - axis.at(value)) * (HEIGHT - TOP - BOTTOM);

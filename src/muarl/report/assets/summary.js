@@ -20,13 +20,10 @@ function masthead(data) {
     ["when", run.when],
     ["GRPO and evaluations took", seconds.length ? duration(seconds.reduce((a, b) => a + b, 0)) : null],
   ].filter(([, value]) => value);
-  return [
-    h("div", { class: "titles" },
-      h("p", { class: "brand" }, "muarl report"),
-      h("h1", {}, run.domain)),
+  return h("div", { class: "masthead" },
+    h("div", {}, h("p", { class: "brand" }, "muarl report"), h("h1", {}, run.domain)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    themeButton(),
-  ];
+    themeButton());
 }
 
 function millions(count) {
@@ -76,7 +73,7 @@ function heroFigure({ temperature, before, after }) {
     h("p", { class: "note" }, `${number(episodes.n)} held-out dialogues per evaluation`
       + (isNumber(temperature) ? `, sampled at ${temperatureName(temperature)}` : "")
       + (isNumber(episodes.faults) ? `; ${number(before.faults + (after ? after.faults : 0))} faults, not counted` : "")
-      + ". Brackets are 95 % intervals."));
+      + ". Ranges are 95 % intervals."));
 }
 
 function rangeText(value) {
@@ -85,8 +82,12 @@ function rangeText(value) {
 }
 
 function floorOf(data) {
-  const scores = data.floors.map((line) => interval(line.success ?? line.reward ?? line.score ?? line.floor)?.value).filter(isNumber);
+  const scores = data.floors.map(floorScore).filter(isNumber);
   return scores.length ? Math.max(...scores) : null;
+}
+
+function floorScore(line) {
+  return interval(line.success ?? line.reward ?? line.score)?.value;
 }
 
 /** One row per temperature, then per persona: numbers, and the same drawn on one scale. */
@@ -100,8 +101,8 @@ function evalTable(data, found) {
   const personas = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_persona || {})))];
   const personaRows = personas.map((persona) => evalRow(persona,
     phases.map((phase) => at(phase, found.temperature)?.by_persona?.[persona]), floor));
-  const floorRows = data.floors.filter((line) => line.name).map((line) =>
-    evalRow(`${line.name}`, [line.success ?? line.reward ?? line.score], null));
+  const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, `${line.name ?? "best of them"}`),
+    h("td", { colspan: phases.length }, h("b", {}, percent(floorScore(line)))), h("td", { class: "scale" }, plot([floorScore(line)], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
     h("tr", { class: "group" }, h("th", { colspan: phases.length + 2, scope: "rowgroup" }, title)), body) : null;
   return h("div", { class: "scroll" }, h("table", { class: "evals" },
@@ -120,24 +121,30 @@ function swatchDot(index, count) {
 }
 
 function evalRow(name, values, floor) {
-  const plot = h("div", { class: "plot" });
+  const marks = values.map((_, i) => `m${tone(i, values.length)}`);
+  return h("tr", {}, h("th", { scope: "row" }, name),
+    values.map((value) => h("td", {}, h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value)))),
+    h("td", { class: "scale" }, plot(values, marks, floor)));
+}
+
+/** Dots with whiskers on a scale from 0 to 1. */
+function plot(values, marks, floor) {
+  const box = h("div", { class: "plot" });
   if (isNumber(floor)) {
     const line = h("span", { class: "floor", title: `floor ${percent(floor)}` });
     line.style.setProperty("--value", floor);
-    plot.append(line);
+    box.append(line);
   }
   values.forEach((value, i) => {
     const found = interval(value);
     if (!found) return;
-    const mark = h("span", { class: `whisker m${tone(i, values.length)}` });
+    const mark = h("span", { class: `whisker ${marks[i]}` });
     for (const [key, bound] of [["value", found.value], ["low", found.low ?? found.value], ["high", found.high ?? found.value]]) {
       mark.style.setProperty(`--${key}`, bound);
     }
-    plot.append(mark);
+    box.append(mark);
   });
-  return h("tr", {}, h("th", { scope: "row" }, name),
-    values.map((value) => h("td", {}, h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value)))),
-    h("td", { class: "scale" }, plot));
+  return box;
 }
 
 function tiles(data, { before, after }) {

@@ -9,7 +9,7 @@ function sureness(logprob) {
 
 function tokenLegend() {
   const keys = [["p0", "≥ .9"], ["p1", "≥ .5"], ["p2", "≥ .1"], ["p3", "≥ .01"], ["p4", "< .01"]];
-  return h("p", { class: "tokenkey" }, h("span", { class: "t" }, "given"), " not trained · ",
+  return h("p", { class: "tokenkey" }, h("span", { class: "t" }, "given"), ", not trained · ",
     h("span", { class: "t s" }, "sampled"), " with probability ",
     keys.map(([name, text]) => [h("span", { class: `t s ${name}` }, text), " "]));
 }

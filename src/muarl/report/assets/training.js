@@ -68,11 +68,13 @@ function coldStartChart(lines) {
 function numbersTable(lines) {
   if (!lines.length) return null;
   const keys = [...new Set(lines.flatMap((line) => Object.keys(line)))].filter((key) => key !== "tool_calls");
-  return h("details", { class: "fold" }, h("summary", {}, "All numbers, per iteration"),
-    h("div", { class: "scroll" }, h("table", { class: "numbers" },
-      h("thead", {}, h("tr", {}, keys.map((key) => h("th", { scope: "col" }, key)))),
-      h("tbody", {}, lines.map((line) => h("tr", {}, keys.map((key) =>
-        h("td", {}, isNumber(line[key]) ? number(line[key]) : line[key] === undefined ? "" : String(line[key])))))))));
+  const text = (value) => (isNumber(value) ? number(value) : value === undefined ? "" : String(value));
+  const table = () => h("div", { class: "scroll" }, h("table", { class: "numbers" },
+    h("thead", {}, h("tr", {}, keys.map((key) => h("th", { scope: "col" }, key)))),
+    h("tbody", {}, lines.map((line) => h("tr", {}, keys.map((key) => h("td", {}, text(line[key]))))))));
+  // Long runs have many rows: they are made when somebody wants to see them.
+  const fill = (event) => { if (event.target.open && event.target.childElementCount === 1) event.target.append(table()); };
+  return h("details", { class: "fold", on: { toggle: fill } }, h("summary", {}, "All numbers, per iteration"));
 }
 
 function downloads(data) {

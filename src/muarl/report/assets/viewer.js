@@ -20,7 +20,7 @@ function viewerSection(data) {
     rows.get(episode)?.setAttribute("aria-current", "true");
     dialogue.replaceChildren(...dialogueView(episode, data));
     if (focus) {
-      history.replaceState(null, "", `#episode=${encodeURIComponent(episode.id)}`);
+      history.replaceState(null, "", linkTo(episode));
       dialogue.scrollTop = 0;
       if (matchMedia("(max-width: 800px)").matches) dialogue.scrollIntoView();
     }
@@ -48,9 +48,13 @@ function viewerSection(data) {
   refresh();
   section.append(shownTable(data.shown),
     h("div", { class: "viewer" }, h("div", { class: "browse" }, filters(data.episodes, state, refresh), count, list), dialogue));
-  const linked = decodeURIComponent(location.hash.replace(/^#episode=/, ""));
-  open(data.episodes.find((episode) => episode.id === linked) || data.episodes[0], false);
+  const linked = (episode) => location.hash === linkTo(episode);
+  open(data.episodes.find(linked) || data.episodes[0], false);
   return section;
+}
+
+function linkTo(episode) {
+  return `#episode=${encodeURIComponent(episode.id)}`;
 }
 
 function filters(episodes, state, refresh) {
