@@ -6,16 +6,17 @@ import hashlib
 import importlib
 import json
 import random
+import re
 import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.errors import MuarlError, Problem, SpecError, ToolServerError
+from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.messages import Message, ToolCall
 from muarl.seeds import derive_seed, generator
-from muarl.spec import DomainSpec, TaskSpec, load_domain_spec, load_tasks_file
+from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.run import UserSpec
 from muarl.tools import ToolServer, tool_server
 from muarl.user import User
@@ -34,10 +35,11 @@ class Agent(Protocol):
 class Domain:
     """One loaded domain. Python that the spec names is imported on first use."""
 
-    def __init__(self, spec: DomainSpec, path: Path) -> None:
-        self.spec = spec
-        self.path = path
-        self._python = _PythonFolder(spec.id, path)
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self.located = located
+        self.spec = located.spec
+        self.folder = located.path.parent
+        self._python = _PythonFolder(located)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._base: World | None = None
@@ -54,7 +56,9 @@ class Domain:
     def server(self) -> ToolServer:
         """The domain's tool server."""
         if self._server is None:
-            self._server = tool_server(self.spec.tools, self.path.parent, self._python.load)
+            self._server = tool_server(
+                self.spec.tools, self.folder, lambda ref: self._python.load(ref, ("tools", "python"))
+            )
         return self._server
 
     @property
@@ -73,7 +77,7 @@ class Domain:
         if split not in self._tasks:
             if split not in self.splits:
                 known = ", ".join(self.splits)
-                raise self._problem(f"there is no split {split!r}; splits: {known}")
+                raise self._problem(("tasks",), f"there is no split {split!r}; splits: {known}")
             self._tasks[split] = self._load_tasks(split)
         return self._tasks[split]
 
@@ -124,7 +128,7 @@ class Domain:
             lacking = "the domain has no `user` script" if self.spec.user is None else (
                 f"task {task.id!r} has no `user` goal"
             )
-            raise self._problem(f"{lacking}; add one, or let the run's user be an llm")
+            raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
         return ScriptedUser(
             self.spec.user, manner, task.user, task.split, generator(seed, "scripted user")
         )
@@ -138,43 +142,37 @@ class Domain:
             SpecError: The domain has none, or it does not know a habit.
         """
         if self.spec.expert is None:
-            raise self._problem("a cold start needs an expert; name one under `expert`")
+            raise self._problem((), "a cold start needs an expert; name one under `expert`")
+        make = self._python.load(self.spec.expert, ("expert",))
         try:
-            agent: Agent = self._python.load(self.spec.expert)(task, dict(imperfections), rng)
+            agent: Agent = make(task, dict(imperfections), rng)
         except ValueError as error:
-            raise self._problem(f"expert: {error}") from error
+            raise self._problem(("expert",), str(error)) from error
         return agent
 
-    def _problem(self, message: str) -> SpecError:
-        return SpecError([Problem(str(self.path), 0, 0, message)])
+    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
+        return SpecError([self.located.problem(loc, message)])
 
     def _load_world(self) -> dict[str, Any]:
         source = self.spec.world
         if source.data is not None:
             return source.data
         if source.file is not None:
-            path = self.path.parent / source.file
+            path = self.located.resolve(source.file)
             try:
                 world = json.loads(path.read_text(encoding="utf-8"))
             except (OSError, ValueError) as error:
-                raise self._problem(f"world.file {source.file!r} cannot be read: {error}") from error
+                message = f"{source.file!r} cannot be read: {error}"
+                raise self._problem(("world", "file"), message) from error
         else:
             assert source.python is not None  # WorldSpec holds exactly one source
-            world = self._python.load(source.python)()
+            world = self._python.load(source.python, ("world", "python"))()
         if not isinstance(world, dict):
-            raise self._problem("the world must be a mapping at the top")
+            raise self._problem(("world",), "the world must be a mapping at the top")
         return world
 
     def _file_tasks(self) -> list[TaskSpec]:
-        folder = self.path.parent
-        tasks: list[TaskSpec] = []
-        for pattern in self.spec.tasks.files:
-            paths = sorted(folder.glob(pattern))
-            if not paths:
-                raise self._problem(f"tasks.files: nothing matches {pattern!r} in {folder}")
-            for path in paths:
-                tasks.extend(load_tasks_file(path).tasks)
-        return tasks
+        return [task for file in load_task_files(self.located) for task in file.spec.tasks]
 
     def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
         source = self.spec.tasks
@@ -182,12 +180,13 @@ class Domain:
             return tuple(task for task in self._file_tasks() if task.split == split)
         count = source.splits[split]
         seed = derive_seed(source.seed, self.spec.id, split)
-        tasks = self._python.load(source.python)(split, seed, count)
+        tasks = self._python.load(source.python, ("tasks", "python"))(split, seed, count)
         wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
         if wrong or len(tasks) != count:
             raise self._problem(
-                f"tasks.python: {source.python} must return {count} TaskSpec of split {split!r}; "
-                f"it returned {len(tasks)}, {len(wrong)} of them not such"
+                ("tasks", "python"),
+                f"{source.python} must return {count} TaskSpec of split {split!r}; "
+                f"it returned {len(tasks)}, {len(wrong)} of them not such",
             )
         return tuple(tasks)
 
@@ -195,18 +194,18 @@ class Domain:
 class _PythonFolder:
     """Imports a domain's own Python, as modules of a package that stands for its folder."""
 
-    def __init__(self, domain_id: str, spec_path: Path) -> None:
-        self._spec_path = spec_path
-        folder = spec_path.parent.resolve()
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self._located = located
+        folder = located.path.parent.resolve()
         tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
-        self._package = f"muarl_domain_{domain_id}_{tag}".replace("-", "_").replace(".", "_")
+        self._package = f"muarl_domain_{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
         if self._package not in sys.modules:
             package = types.ModuleType(self._package)
             package.__path__ = [str(folder)]
             sys.modules[self._package] = package
 
-    def load(self, reference: str) -> Any:
-        """Resolve `file.py:name`.
+    def load(self, reference: str, loc: tuple[str, ...]) -> Any:
+        """Resolve `file.py:name`, which the domain's file names at `loc`.
 
         Raises:
             SpecError: No such file or name, or importing it raised.
@@ -219,15 +218,15 @@ class _PythonFolder:
         except MuarlError:
             raise
         except ModuleNotFoundError as error:
-            raise self._problem(f"{reference!r} cannot be imported: {error}") from error
+            raise self._problem(loc, f"{reference!r} cannot be imported: {error}") from error
         except AttributeError as error:
-            raise self._problem(f"{file} has no {name!r}") from error
+            raise self._problem(loc, f"{file} has no {name!r}") from error
         except Exception as error:  # boundary: the author's module may raise anything
             kind = type(error).__name__
-            raise self._problem(f"importing {file} raised {kind}: {error}") from error
+            raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
 
-    def _problem(self, message: str) -> SpecError:
-        return SpecError([Problem(str(self._spec_path), 0, 0, message)])
+    def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
+        return SpecError([self._located.problem(loc, message)])
 
 
 def load_domain(path: str | Path) -> Domain:
@@ -236,7 +235,4 @@ def load_domain(path: str | Path) -> Domain:
     Raises:
         SpecError: Everything wrong with it, each with file, line and column.
     """
-    file = Path(path)
-    if file.is_dir():
-        file = file / "domain.yaml"
-    return Domain(load_domain_spec(file), file)
+    return Domain(load_domain_spec(path))
