@@ -89,9 +89,8 @@ class McpSession:
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
         if is_crash(call.name, result):
-            self._carrier.crashes.report(
-                call.name, reason(heard[0]) if heard else "no reason given"
-            )
+            why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
+            self._carrier.crashes.report(call.name, why)
         return _error(call, error_text(call.name, result, limit))
 
     async def ask(
