@@ -35,7 +35,7 @@ async def test_a_server_gets_the_dialogues_world_and_its_writes_come_back(tmp_pa
     mine = base().fork({"orders": {"W1": {"status": "shipped"}}})
     before = mine.fork()
     async with server.session(mine) as session:
-        assert [tool.name for tool in session.tools] == ["put", "get", "environment"]
+        assert [tool.name for tool in session.tools] == ["put", "get", "environment", "folder"]
         assert session.tools[1].parameters == {
             "type": "object",
             "properties": {"key": {"type": "string"}},

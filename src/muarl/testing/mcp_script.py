@@ -16,6 +16,7 @@ TOOLS = {
     "put": {"key": {"type": "string"}, "value": {}},
     "get": {"key": {"type": "string"}},
     "environment": {},
+    "folder": {},
 }
 
 
@@ -95,6 +96,8 @@ def call(name: str, arguments: dict[str, Any], world: dict[str, Any], fault: str
         return "ok"
     if name == "get":
         return json.dumps(world[arguments["key"]])
+    if name == "folder":
+        return os.getcwd()
     return json.dumps(dict(os.environ))
 
 

@@ -5,7 +5,8 @@ Python takes. Its tools work on the world of the dialogue:
 
 - `put(key, value)` writes a key and answers `ok`;
 - `get(key)` answers with its value, as JSON;
-- `environment()` answers with its environment, as JSON.
+- `environment()` answers with its environment, as JSON;
+- `folder()` answers with its working folder.
 """
 
 from __future__ import annotations

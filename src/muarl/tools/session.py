@@ -122,6 +122,8 @@ class McpSession:
             ) from None
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
+                # A client that is cancelled closes too; then only the cancellation counts.
+                await anyio.lowlevel.checkpoint_if_cancelled()
                 raise self._carrier.failure(f"died in {what}") from None
             raise
 
@@ -146,7 +148,7 @@ async def connected(
     """
     seconds = carrier.limits.start_timeout_s
     session: McpSession | None = None
-    theirs: Exception | None = None
+    failure: Exception | None = None
     try:
         # One scope around the whole session, since a scope may not end before the task group that
         # was opened in it. Its deadline is lifted once the server has started.
@@ -154,24 +156,31 @@ async def connected(
             heard: list[BaseException] = []
             with hearing(heard), carrier.inside():
                 async with client:
-                    if tools is None:
-                        tools = await _list_tools(client, carrier)
-                    await anyio.lowlevel.checkpoint_if_cancelled()
-                    starting.deadline = math.inf
-                    session = McpSession(client, tools, carrier)
-                    with hearing(None):
-                        try:
+                    # No exception leaves the client's task group, which would wrap it in a group.
+                    try:
+                        if tools is None:
+                            tools = await _list_tools(client, carrier)
+                        await anyio.lowlevel.checkpoint_if_cancelled()
+                        starting.deadline = math.inf
+                        session = McpSession(client, tools, carrier)
+                        with hearing(None):
                             yield session
-                        except Exception as error:  # noqa: BLE001
-                            # Kept out of the client's task group, which would wrap it in a group.
-                            theirs = error
-    except Exception as error:
-        if theirs is None:
+                    except Exception as error:  # noqa: BLE001
+                        failure = error
+    except (Exception, BaseExceptionGroup) as error:
+        # Cancelled, a client may fail in other ways as well; then only the cancellation counts.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if not isinstance(error, Exception):
+            raise
+        if failure is None:
             raise _broken(error, carrier, started=session is not None) from error
     if starting.cancelled_caught:
         raise carrier.failure(f"did not start within {seconds:g} s (tools.start_timeout_s)")
-    if theirs is not None:
-        raise theirs
+    if failure is not None:
+        if session is not None:
+            raise failure
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise _broken(failure, carrier, started=False) from failure
 
 
 def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerError:

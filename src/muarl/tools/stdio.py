@@ -14,8 +14,9 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+import anyio
 from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -86,19 +87,33 @@ class StdioToolServer:
                 env={"HOME": str(home.folder), WORLD_VARIABLE: str(home.world)},
                 encoding_error_handler="replace",
             )
-            client = Client(
-                stdio_client(parameters, errlog=home.stderr),
-                message_handler=home.hear,
-                cache=None,
-            )
             carrier = Carrier(self._name, self._limits, self._crashes, last_words=home.last_words)
-            async with connected(client, carrier) as session:
-                if self._world_resource is None:
-                    yield session
-                else:
-                    stateful = StdioSession(session, carrier, self._world_resource, world)
-                    await stateful.check_start()
-                    yield stateful
+            with anyio.CancelScope(shield=True) as spawning:
+                transport = _spawned(parameters, home.stderr, spawning)
+                client = Client(transport, message_handler=home.hear, cache=None)
+                async with connected(client, carrier) as session:
+                    if self._world_resource is None:
+                        yield session
+                    else:
+                        stateful = StdioSession(session, carrier, self._world_resource, world)
+                        await stateful.check_start()
+                        yield stateful
+
+
+@asynccontextmanager
+async def _spawned(
+    parameters: StdioServerParameters, stderr: TextIO, spawning: anyio.CancelScope
+) -> AsyncIterator[tuple[Any, Any]]:
+    """A process, whose start cannot be cancelled: asyncio would let it go without waiting for it.
+
+    Args:
+        parameters: What to start.
+        stderr: Takes its stderr.
+        spawning: A shielded scope around the session; it is opened once the process exists.
+    """
+    async with stdio_client(parameters, errlog=stderr) as streams:
+        spawning.shield = False
+        yield streams
 
 
 class StdioSession:
