@@ -13,6 +13,10 @@ from muarl import __version__
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
+    "train": "cold start, GRPO and held-out evaluation, from one run file",
+    "rollout": "run dialogues and keep their episodes",
+    "eval": "held-out success of a trained policy, with intervals",
+    "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`."""
