@@ -7,6 +7,7 @@ import random
 ITEMS = ("lamp", "chair", "desk", "sofa", "rug", "vase", "clock", "shelf", "stool", "mirror")
 CITIES = ("oslo", "rome", "lima", "cairo", "paris", "tokyo", "delhi", "quito")
 NAMES = ("ann", "bob", "eva", "ian", "kim", "leo", "mia", "noa", "raj", "sue", "tom", "zoe")
+STRANGERS = ("max", "ole", "pia", "uwe", "val", "ted")
 STATUSES = ("pending", "shipped", "delivered")
 
 
@@ -23,12 +24,12 @@ def order_id(rng: random.Random, split: str) -> str:
             return f"W{first}{second}"
 
 
-def email(rng: random.Random, split: str) -> str:
+def email(rng: random.Random, split: str, names: tuple[str, ...] = NAMES) -> str:
     """A name and a pair of digits; which numbers a name has depends on the split."""
     while True:
-        name, number = rng.randrange(len(NAMES)), rng.randrange(10, 100)
+        name, number = rng.randrange(len(names)), rng.randrange(10, 100)
         if is_held_out(name, number) == (split == "held_out"):
-            return f"{NAMES[name]}{number}@post.net"
+            return f"{names[name]}{number}@post.net"
 
 
 def order(rng: random.Random, owner: str, status: str | None = None) -> dict[str, str]:

@@ -33,6 +33,16 @@ MAX_NODES = 2_000_000
 MAX_DEPTH = 64
 """Deepest nesting, aliases expanded."""
 
+_HINTS = {
+    "'\\t'": "indent with spaces, not tabs",
+    "mapping values are not allowed": "indent it like its neighbours, and quote text with ': '",
+    "cannot start any token": "put the text in quotes",
+    "escape character": "write the backslash twice, or use single quotes",
+    "quoted scalar": "close the quote",
+    "stream end": "close the bracket",
+}
+"""Part of the parser's message to what usually mends it; the first that fits is said."""
+
 
 class Place(NamedTuple):
     """1-based position in a file."""
@@ -106,7 +116,9 @@ class _Reader:
 
     def document(self) -> Node:
         if len(self._text) > MAX_CHARS:
-            self._give_up(Place(0, 0), f"the file is longer than {MAX_CHARS:,} characters; split it")
+            self._give_up(
+                Place(0, 0), f"the file is longer than {MAX_CHARS:,} characters; split it"
+            )
         self._next()  # the stream's start
         start = self._next()
         if isinstance(start, StreamEndEvent):
@@ -125,13 +137,11 @@ class _Reader:
         except ReaderError as error:
             before = self._text[: error.position]
             place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
-            self._give_up(place, f"the character {error.character!r} is not allowed in YAML")
+            self._give_up(place, f"the character {chr(error.character)!r} is not allowed in YAML")
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Place(mark.line + 1, mark.column + 1) if mark else Place(0, 0)
-            tail = "; indent with spaces, not tabs" if "'\\t'" in str(error.problem) else ""
-            said = " ".join(part for part in (error.context, error.problem) if part)
-            self._give_up(place, f"not valid YAML: {said}{tail}")
+            self._give_up(place, f"not valid YAML: {_in_words(error)}")
         except (YAMLError, ValueError, OverflowError) as error:
             # Escapes of impossible characters escape ruamel as bare arithmetic errors.
             self._give_up(Place(0, 0), f"not valid YAML: {error}")
@@ -167,7 +177,9 @@ class _Reader:
         while not isinstance(event := self._next(), MappingEndEvent):
             key_place = _place(event)
             key = self._key(self._node(event, depth + 1), event)
-            value = self._node(self._next(), depth + 1)
+            value = self._node(event := self._next(), depth + 1)
+            if isinstance(event, ScalarEvent) and event.style is None and not event.value:
+                value.place = key_place  # the parser puts what is not there on a later line
             if key is None:
                 continue
             if key in node.keys:
@@ -221,6 +233,14 @@ class _Reader:
     def _give_up(self, place: Place, message: str) -> NoReturn:
         self._note(place, message)
         raise SpecError(self.problems) from None
+
+
+def _in_words(error: MarkedYAMLError) -> str:
+    """The parser's own words, where the broken construct begins, and what usually mends it."""
+    begins = f" that begins on line {error.context_mark.line + 1}" if error.context_mark else ""
+    said = f"{error.context}{begins}: {error.problem}" if error.context else str(error.problem)
+    hint = next((hint for part, hint in _HINTS.items() if part in said), "")
+    return f"{said}; {hint}" if hint else said
 
 
 def _place(event: Any) -> Place:

@@ -48,6 +48,8 @@ def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Pl
     if loc and loc[-1] == "[key]":
         key = str(loc[-2])
         return root.key_place(loc[:-1]), f"key {_wrong(key, error)}"
+    if kind == "value_error":
+        return root.find(loc).place, f"{name_of(loc)}: {error['ctx']['error']}"
     return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}"
 
 
@@ -60,8 +62,6 @@ def unknown_field(name: str, fields: Sequence[str]) -> str:
 def _wrong(value: Any, error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     got = f"got {describe(value)}"
-    if kind == "value_error":
-        return f"is not complete: {context['error']}"
     if kind in _TYPES:
         quote = kind == "string_type" and isinstance(value, (bool, int, float))
         return f"must be {_TYPES[kind]}, {got}{'; put it in quotes' if quote else ''}"

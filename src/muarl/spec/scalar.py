@@ -26,7 +26,7 @@ class ScalarError(ValueError):
     """The scalar has a meaning in YAML that a spec cannot hold; the message says which."""
 
 
-def resolve(text: str) -> None | bool | int | float | str:
+def resolve(text: str) -> bool | int | float | str | None:
     """The value of a plain scalar.
 
     Raises:
@@ -44,7 +44,9 @@ def resolve(text: str) -> None | bool | int | float | str:
             return value
     elif not _NOT_FINITE.fullmatch(text):
         return text
-    raise ScalarError(f"{text[:40]} is not a finite number; write a finite one, or quote it as text")
+    raise ScalarError(
+        f"{text[:40]} is not a finite number; write a finite one, or quote it as text"
+    )
 
 
 def _integer(text: str, base: int) -> int:

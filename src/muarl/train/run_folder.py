@@ -47,7 +47,7 @@ class RunFolder:
                 be resumed had another spec (the differing lines are named).
         """
         folder = cls(path)
-        text = dump_spec(spec)
+        text = dump_spec(spec, defaults=True)
         if folder.spec.exists():
             if resume:
                 before = folder.spec.read_text(encoding="utf-8")
