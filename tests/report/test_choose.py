@@ -8,7 +8,14 @@ import pytest
 
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
-from muarl.report.choose import EARLIER_EVALUATION, ITERATION, LAST_EVALUATION, choose, verdict
+from muarl.report.choose import (
+    EARLIER_EVALUATION,
+    ITERATION,
+    LAST_EVALUATION,
+    MOST,
+    choose,
+    verdict,
+)
 from muarl.report.embed import embed
 from muarl.world import Change
 
@@ -61,6 +68,17 @@ def test_the_choice_does_not_depend_on_which_episode_finished_first(journal):
     random.Random(3).shuffle(shuffled)
     keys = [{str(e.key) for e in choose(order).episodes} for order in (journal, shuffled)]
     assert keys[0] == keys[1]
+
+
+def test_a_long_run_keeps_its_last_failures_and_spreads_over_its_iterations(journal):
+    long = [e for e in journal if e.key.phase == "eval:final"]
+    long += [make_episode("train", i, n, float(n % 2)) for i in range(1000) for n in range(6)]
+    chosen = choose(long).episodes
+    assert len(chosen) == MOST
+    assert sum(e.key.phase == "eval:final" and e.reward == 0 for e in chosen) == 60
+    iterations = [e.key.iteration for e in chosen if e.key.phase == "train"]
+    assert len(set(iterations)) > 0.7 * len(iterations)
+    assert min(iterations) < 50 < 950 < max(iterations)
 
 
 def test_an_evaluation_counts_as_the_last_one_when_none_is_called_final(journal):
