@@ -6,14 +6,14 @@ first (the short ones), and the same journal always gives the same page.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muarl.evaluate.summary import succeeded
-from muarl.record import Episode
+from muarl.record import Episode, EpisodeKey
 
 MOST = 600
 """Episodes a page shows, whatever the caps below allow."""
@@ -71,7 +71,7 @@ def choose(episodes: Iterable[Episode]) -> Choice:
         totals[phase, kind] += 1
         heap = heaps.setdefault((phase, kind, episode.key.iteration), [])
         # The heap's first entry is its worst: the highest hash, the number breaking ties.
-        entry = (-zlib.crc32(str(episode.key).encode()), number, episode)
+        entry = (-_hash(episode.key), number, episode)
         if len(heap) < getattr(_caps(phase), kind):
             heapq.heappush(heap, entry)
         else:
@@ -93,6 +93,10 @@ def choose(episodes: Iterable[Episode]) -> Choice:
         ranked += [((turn, place), episode) for turn, (_, _, episode) in enumerate(queue)]
     ranked.sort(key=lambda pair: pair[0])
     return Choice([episode for _, episode in ranked[:MOST]], totals, phases)
+
+
+def _hash(key: EpisodeKey) -> int:
+    return int.from_bytes(hashlib.blake2b(str(key).encode(), digest_size=8).digest())
 
 
 def _is_eval(phase: str) -> bool:
