@@ -18,14 +18,26 @@ MuarlError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class MuarlError(Exception):
     """Base of all errors of muarl; the command line prints it without a traceback."""
 
     exit_code = 1
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """The tail of a message about an unknown name: the nearest right one, or "".
+
+    Example:
+        >>> did_you_mean("max_turn", ["max_turns", "seed"])
+        "; did you mean 'max_turns'?"
+    """
+    near = get_close_matches(word, list(choices), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)
