@@ -13,6 +13,7 @@ from muarl import __version__
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
+    "check": "prove a domain sound, without any model",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`."""
