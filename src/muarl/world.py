@@ -249,6 +249,18 @@ def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
             into[key] = value
 
 
+def overwrite(world: MapNode, state: Mapping[str, Any]) -> None:
+    """Give `world` the content of `state`; what is equal already is not written."""
+    for key in [key for key in world if key not in state]:
+        del world[key]
+    for key, value in state.items():
+        present = world.get(key)
+        if isinstance(value, Mapping) and isinstance(present, MapNode):
+            overwrite(present, value)
+        elif key not in world or not equal(present, value):
+            world[key] = value
+
+
 def lookup(world: Any, path: str) -> Any:
     """The value at a dotted path (list positions are numbers).
 

@@ -8,7 +8,7 @@ is stored as text that says what it was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -37,10 +37,13 @@ _version_decoder = msgspec.msgpack.Decoder(_Version)
 def encode_episode(episode: Episode) -> bytes:
     """An episode as msgpack."""
     try:
-        return _encoder.encode(episode)
-    except (UnicodeEncodeError, OverflowError, RecursionError) as problem:
-        _log.warning("stored as text what msgpack cannot hold: episode=%s %s", episode.key, problem)
-        return _encoder.encode(_storable(episode))
+        if not any(_is_deep(value) for value in _foreign(episode)):
+            return _encoder.encode(episode)
+        problem = "nested too deeply"
+    except (UnicodeEncodeError, OverflowError) as error:
+        problem = str(error)
+    _log.warning("stored as text what msgpack cannot hold: episode=%s %s", episode.key, problem)
+    return _encoder.encode(_storable(episode))
 
 
 def decode_episode(data: bytes) -> Episode:
@@ -59,6 +62,26 @@ def decode_episode(data: bytes) -> Episode:
         return _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as problem:
         raise RecordError(f"the record is not an episode: {problem}") from problem
+
+
+def _foreign(episode: Episode) -> Iterator[Any]:
+    """Every value whose shape a model or a server chose."""
+    changes = list(episode.changes)
+    for turn in episode.turns:
+        yield from (call.arguments for call in turn.message.tool_calls)
+        changes += turn.changes
+    for change in changes:
+        yield change.before
+        yield change.after
+
+
+def _is_deep(value: Any, depth: int = 0) -> bool:
+    """True if a decoder that is itself deep in the stack might not follow."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return depth == _MAX_NESTING or any(_is_deep(item, depth + 1) for item in value)
 
 
 def _storable(value: Any, depth: int = 0) -> Any:

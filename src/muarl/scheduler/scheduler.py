@@ -17,19 +17,23 @@ Invariants, each with a property test:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol, Self
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from muarl.errors import EpisodeError, EpisodeTimeout
+from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group
 from muarl.scheduler.fuse import Fuse
+
+T = TypeVar("T")
 
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
@@ -211,6 +215,8 @@ class _Shell:
         self.num_live = 0
         self.num_final = 0
         self.num_retried = 0
+        self._is_failing = False
+        self._context = copy_context()
 
     def stop_admitting(self) -> None:
         self.admission.stop()
@@ -220,16 +226,29 @@ class _Shell:
         """Fill the free slots; end the stream when nothing is left that could ever use one."""
         while (action := self.admission.take()) is not None:
             if isinstance(action, Group):
-                self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
+                self._start(self._hand_over, action, f"whole {action.key}")
             else:
-                self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
+                self._start(self._run, action, f"dialogue {action.key}")
         if not self.admission.slots_taken:
             self._send.close()
+
+    def _start(self, work: Callable[[T], Coroutine[Any, Any, None]], item: T, name: str) -> None:
+        # A new task inherits the context of the one that starts it, which is the dialogue that
+        # just ended; its variables are not the next one's.
+        self._context.run(partial(self._live.start_soon, work, item, name=name))
 
     async def _run(self, plan: EpisodePlan) -> None:
         episode = await self._attempt(plan)
         # Nothing is awaited before the episode is journaled: cancellation cannot lose it.
-        await self._hand_over(self._settle(plan, episode))
+        try:
+            group = self._settle(plan, episode)
+        except MuarlError:
+            # Dialogues that end at the same instant meet the same full disk: one says so.
+            if self._is_failing:
+                return
+            self._is_failing = True
+            raise
+        await self._hand_over(group)
 
     async def _attempt(self, plan: EpisodePlan) -> Episode:
         self.num_live += 1

@@ -6,4 +6,6 @@ from muarl.testing.episodes import build_episode as build_episode
 from muarl.testing.episodes import build_key as build_key
 from muarl.testing.policies import Say as Say
 from muarl.testing.policies import ScriptedPolicy as ScriptedPolicy
+from muarl.testing.servers import broken_server as broken_server
+from muarl.testing.servers import sound_server as sound_server
 from muarl.testing.users import ScriptedUserStub as ScriptedUserStub

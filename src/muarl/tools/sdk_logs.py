@@ -23,7 +23,7 @@ _heard: ContextVar[list[BaseException] | None] = ContextVar("muarl_heard", defau
 
 @contextmanager
 def hearing(heard: list[BaseException] | None) -> Iterator[None]:
-    """Within the block, exceptions that the SDK logs go to `heard` and nothing is shown.
+    """Within the block, `heard` holds the last exception that the SDK logged; nothing is shown.
 
     The rest of the program's use of the SDK is not touched, and with the logger `muarl` at DEBUG
     everything is shown as well. `hearing(None)` inside a block gives the SDK its voice back.
@@ -42,7 +42,7 @@ class _Hear(logging.Filter):
         if heard is None:
             return True
         if record.exc_info and record.exc_info[1] is not None:
-            heard.append(record.exc_info[1])
+            heard[:] = [record.exc_info[1]]
         return _muarl.isEnabledFor(logging.DEBUG)
 
 
@@ -75,11 +75,11 @@ class CrashLog:
         self._said: set[str] = set()
 
     def report(self, tool: str, why: str) -> None:
-        """Log the first crash of `tool`."""
+        """Log the first crash of `tool`; `why` is put after "crashed"."""
         if tool not in self._said:
             self._said.add(tool)
             _log.error(
-                "%s: tool %r crashed: %s (its next crashes are not logged)", self._server, tool, why
+                "%s: tool %r crashed%s (its next crashes are not logged)", self._server, tool, why
             )
 
 

@@ -5,19 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 import msgspec
 from mcp import Client, MCPError
-from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Request,
+    Result,
+)
 from pydantic import ValidationError
 
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.results import error_text, is_crash, result_text
 from muarl.tools.sdk_logs import CrashLog, hearing, reason
-from muarl.world import Json
+
+AnyRequest = Request[Any, Any]
+Answer = TypeVar("Answer", bound=Result)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -65,45 +75,57 @@ class McpSession:
         if call.name not in self._names:
             offered = ", ".join(tool.name for tool in self.tools) or "none"
             return _error(call, f"unknown tool {call.name!r}; tools: {offered}")
+        heard: list[BaseException] = []
+        # Not `Client.call_tool`: it lists the tools once per session and checks the structured
+        # content against the output schema, which the server has done and the policy never sees.
+        request = CallToolRequest(
+            params=CallToolRequestParams(name=call.name, arguments=call.arguments)
+        )
         try:
-            heard: list[BaseException] = []
-            with hearing(heard), self._carrier.inside():
-                result = await self._request(call)
+            result = await self.ask(request, CallToolResult, f"a call of {call.name!r}", heard)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
-                raise self._carrier.failure(f"died in a call of {call.name!r}") from None
             return _error(call, error.message)
         limit = self._carrier.limits.max_result_chars
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
         if is_crash(call.name, result):
-            self._carrier.crashes.report(
-                call.name, reason(heard[-1]) if heard else "no reason given"
-            )
+            why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
+            self._carrier.crashes.report(call.name, why)
         return _error(call, error_text(call.name, result, limit))
 
-    async def _request(self, call: ToolCall) -> CallToolResult:
-        # Not `Client.call_tool`: it lists the tools once per session and checks the structured
-        # content against the output schema, which the server has done and the policy never sees.
+    async def ask(
+        self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
+    ) -> Answer:
+        """Send one request within the deadline of a call.
+
+        Args:
+            request: The request.
+            answer: Type of its result.
+            what: How messages name the request.
+            heard: Takes up what the SDK logs meanwhile.
+
+        Raises:
+            MCPError: The server answered with a protocol error.
+            ToolServerError: The server died, hung or answered with something else.
+        """
         seconds = self._carrier.limits.call_timeout_s
-        request = CallToolRequest(
-            params=CallToolRequestParams(name=call.name, arguments=call.arguments)
-        )
         try:
-            with anyio.fail_after(seconds):
-                return await self._client.session.send_request(request, CallToolResult)
+            with hearing(heard), self._carrier.inside(), anyio.fail_after(seconds):
+                return await self._client.session.send_request(request, answer)
         except TimeoutError:
             raise self._carrier.failure(
-                f"did not answer a call of {call.name!r} within {seconds:g} s (tools.call_timeout_s)"
+                f"did not answer {what} within {seconds:g} s (tools.call_timeout_s)"
             ) from None
         except ValidationError:
             raise self._carrier.failure(
-                f"answered a call of {call.name!r} with something that is not a tool result"
+                f"answered {what} with something that is not a {answer.__name__}"
             ) from None
-
-    async def final_world(self) -> Json | None:
-        """None: the world this session was opened with is the world its tools wrote."""
-        return None
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                # A client that is cancelled closes too; then only the cancellation counts.
+                await anyio.lowlevel.checkpoint_if_cancelled()
+                raise self._carrier.failure(f"died in {what}") from None
+            raise
 
 
 def _error(call: ToolCall, text: str) -> ToolResult:
@@ -126,7 +148,7 @@ async def connected(
     """
     seconds = carrier.limits.start_timeout_s
     session: McpSession | None = None
-    theirs: Exception | None = None
+    failure: Exception | None = None
     try:
         # One scope around the whole session, since a scope may not end before the task group that
         # was opened in it. Its deadline is lifted once the server has started.
@@ -134,24 +156,31 @@ async def connected(
             heard: list[BaseException] = []
             with hearing(heard), carrier.inside():
                 async with client:
-                    if tools is None:
-                        tools = await _list_tools(client, carrier)
-                    await anyio.lowlevel.checkpoint_if_cancelled()
-                    starting.deadline = math.inf
-                    session = McpSession(client, tools, carrier)
-                    with hearing(None):
-                        try:
+                    # No exception leaves the client's task group, which would wrap it in a group.
+                    try:
+                        if tools is None:
+                            tools = await _list_tools(client, carrier)
+                        await anyio.lowlevel.checkpoint_if_cancelled()
+                        starting.deadline = math.inf
+                        session = McpSession(client, tools, carrier)
+                        with hearing(None):
                             yield session
-                        except Exception as error:  # noqa: BLE001
-                            # Kept out of the client's task group, which would wrap it in a group.
-                            theirs = error
-    except Exception as error:
-        if theirs is None:
+                    except Exception as error:  # noqa: BLE001
+                        failure = error
+    except (Exception, BaseExceptionGroup) as error:
+        # Cancelled, a client may fail in other ways as well; then only the cancellation counts.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if not isinstance(error, Exception):
+            raise
+        if failure is None:
             raise _broken(error, carrier, started=session is not None) from error
     if starting.cancelled_caught:
         raise carrier.failure(f"did not start within {seconds:g} s (tools.start_timeout_s)")
-    if theirs is not None:
-        raise theirs
+    if failure is not None:
+        if session is not None:
+            raise failure
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise _broken(failure, carrier, started=False) from failure
 
 
 def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerError:
@@ -161,6 +190,8 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         return error
     if isinstance(error, MCPError):
         why = "it ended" if error.code == CONNECTION_CLOSED else error.message
+    elif isinstance(error, OSError):
+        why = str(error)
     else:
         why = reason(error)
     return carrier.failure(f"{'failed while closing' if started else 'did not start'}: {why}")
