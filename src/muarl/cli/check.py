@@ -18,7 +18,7 @@ from muarl.errors import Problem, SpecError
 from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
 
 if TYPE_CHECKING:
-    from muarl.data.proof import Proof
+    from muarl.data.proof import Means, Proof
 
 _SHOWN = 20
 
@@ -95,6 +95,8 @@ def _in_words(proof: Proof) -> str:
         f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
         f"  tools: {', '.join(proof.tools) or 'none'}",
     ]
+    if proof.idle:
+        lines.append(f"  doing nothing earns {_means(proof.idle)}")
     lines += [f"  {name} earns {_means(means)}" for name, means in proof.floor.items()]
     if proof.expert:
         lines.append(f"  the expert earns {_means(proof.expert)}")
@@ -107,8 +109,12 @@ def _in_words(proof: Proof) -> str:
     return "\n".join(lines)
 
 
-def _means(means: dict[str, float]) -> str:
-    return ", ".join(f"{mean:.3f} on {split}" for split, mean in means.items())
+def _means(means: Means) -> str:
+    return ", ".join(
+        f"{mean.value:.3f} on {split} ({mean.n})"
+        for split, mean in means.items()
+        if mean.value is not None
+    )
 
 
 def _as_json(proof: Proof) -> dict[str, Any]:
@@ -117,10 +123,18 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "sound": proof.sound,
         "tasks": proof.tasks,
         "tools": proof.tools,
-        "floor": proof.floor,
-        "expert": proof.expert,
+        "idle": _values(proof.idle),
+        "floor": {name: _values(means) for name, means in proof.floor.items()},
+        "expert": _values(proof.expert),
         "skipped": proof.skipped,
         "findings": [_finding(f.check, f.problem, f.task_id) for f in proof.findings],
+    }
+
+
+def _values(means: Means) -> dict[str, dict[str, float | None]]:
+    return {
+        split: {"value": mean.value, "low": mean.low, "high": mean.high, "n": mean.n}
+        for split, mean in means.items()
     }
 
 

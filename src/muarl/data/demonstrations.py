@@ -75,7 +75,10 @@ async def demonstrations(
         max_fault_rate=limits.max_fault_rate,
     )
     async with run_groups(
-        sorted(keys, key=lambda key: key.task_id), runner, limits=bounds, journal=journal or Unjournaled()
+        sorted(keys, key=lambda key: key.task_id),
+        runner,
+        limits=bounds,
+        journal=journal or Unjournaled(),
     ) as groups:
         async for group in groups:
             for episode in group.episodes:

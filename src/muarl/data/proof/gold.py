@@ -12,11 +12,16 @@ from muarl.reward import Evidence, evaluate, reward_of
 from muarl.spec import PredicateSpec, TaskSpec
 
 
-async def gold_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:
+async def gold_findings(
+    subject: Subject, task: TaskSpec
+) -> tuple[list[ProofFinding], float | None]:
     """Make a task's gold calls on a fresh world and score them; score doing nothing beside it.
 
     The gold calls are scored as the best dialogue that makes them: each is confirmed by the user
     first, and everything that the predicates want said is said.
+
+    Returns:
+        What was found, and what doing nothing earns (None if it could not be scored).
 
     Raises:
         ToolServerError: The server did not start, or died.
@@ -31,13 +36,13 @@ async def gold_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:
             result = await session.call(call)
             if result.is_error:
                 message = f"gold call {gold.tool!r} was answered with an error: {result.content}"
-                return [subject.about_task(Check.GOLD, task, ("gold", index), message)]
+                return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None
             turns += [_turn("", UserReply("yes", act="confirm")), _turn("", None, (call, result))]
     try:
         best = _score(wanted, Evidence(world, world, turns, domain.spec.writes))
         idle = _score(wanted, Evidence(domain.world_for(task), world, [], domain.spec.writes))
     except RewardError as error:
-        return [subject.about_task(Check.GOLD, task, ("reward",), str(error))]
+        return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None
     found = []
     if reward_of(best) < 1:
         message = f"the gold calls earn {reward_of(best):g}, not 1: {_why(best)}"
@@ -48,7 +53,7 @@ async def gold_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:
             "sees, or leave them out"
         )
         found.append(subject.about_task(Check.IDLE, task, ("gold",), message))
-    return found
+    return found, reward_of(idle)
 
 
 def _score(wanted: Sequence[PredicateSpec], evidence: Evidence) -> list[PredicateResult]:

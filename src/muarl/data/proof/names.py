@@ -1,4 +1,4 @@
-"""Names that only a running domain can confirm: tools, and what generated tasks refer to."""
+"""Names that only a running domain can confirm: tools, and ids across generated splits."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec.explain import Loc
 from muarl.spec.predicate import PredicateSpec
-from muarl.spec.references import task_findings, unknown
+from muarl.spec.references import unknown
 
 
 def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFinding]:
-    """Tools that the server does not offer, dangling names of tasks, and ids given twice."""
+    """Tools that the server does not offer, and task ids given twice."""
     spec = subject.domain.spec
     for field in ("writes", "terminal"):
         for index, tool in enumerate(getattr(spec, field)):
@@ -27,8 +27,6 @@ def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFindi
         if task.id in seen:
             yield subject.about_task(Check.NAMES, task, ("id",), "the id is given twice")
         seen.add(task.id)
-        for finding in task_findings(task, spec):
-            yield subject.about_task(Check.NAMES, task, finding.loc, finding.message)
         for index, call in enumerate(task.gold):
             if call.tool not in tools:
                 message = unknown("tool", call.tool, tools)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from statistics import fmean
 
 from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.trivial import TRIVIAL, trivial_agent
 from muarl.domain import Agent, Domain
+from muarl.evaluate.statistics import Interval, mean
 from muarl.messages import ToolSpec
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -27,7 +27,7 @@ AgentFor = Callable[[TaskSpec, random.Random], Agent]
 _CAPS = RolloutSpec(max_turns=24, max_tokens=100_000, context_tokens=1_000_000)
 _LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
 
-Means = dict[str, float]
+Means = dict[str, Interval]
 """Split to mean reward."""
 
 
@@ -48,15 +48,25 @@ async def floor_findings(
         for split, tasks in subject.tasks.items():
             episodes = await _play(domain, spread(tasks, dialogues), name, agent_for)
             found += _faults(subject, Check.FLOOR, name, episodes)
-            means[name][split] = mean = _mean(episodes)
-            if mean > domain.spec.floor:
-                message = (
-                    f"the trivial policy {name!r} earns {mean:.3f} on split {split!r} "
-                    f"({len(episodes)} dialogues), more than the floor {domain.spec.floor:g}; give "
-                    f"it fewer tasks that need no skill, or state a floor you can defend"
-                )
-                found.append(subject.about(Check.FLOOR, ("floor",), message))
+            means[name][split] = _mean(episodes)
+            found += over_floor(subject, split, means[name][split], f"the trivial policy {name!r}")
     return means, found
+
+
+def over_floor(subject: Subject, split: str, earned: Interval, who: str) -> Iterator[ProofFinding]:
+    """A finding if a policy without skill earns more than the domain's floor.
+
+    Where a part of the split stands for the whole, only if the interval lies above the floor.
+    """
+    floor = subject.domain.spec.floor
+    whole = earned.n == len(subject.domain.tasks(split))
+    bound = earned.value if whole else earned.low
+    if bound is not None and bound > floor:
+        message = (
+            f"{who} earns {earned.value:.3f} on split {split!r} ({earned.n} tasks), more than the "
+            f"floor {floor:g}; give it fewer tasks that need no skill, or state a floor you can defend"
+        )
+        yield subject.about(Check.FLOOR, ("floor",), message)
 
 
 async def expert_findings(subject: Subject, dialogues: int) -> tuple[Means, list[ProofFinding]]:
@@ -108,8 +118,8 @@ async def _play(
     return episodes
 
 
-def _mean(episodes: Sequence[Episode]) -> float:
-    return fmean([e.reward for e in episodes if e.reward is not None] or [0.0])
+def _mean(episodes: Sequence[Episode]) -> Interval:
+    return mean([e.reward for e in episodes if e.reward is not None])
 
 
 def _faults(

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.data.proof.gold import gold_findings
 from muarl.data.proof.names import name_findings
-from muarl.data.proof.play import Means, expert_findings, floor_findings
+from muarl.data.proof.play import Means, expert_findings, floor_findings, over_floor
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
+from muarl.evaluate.statistics import mean
 from muarl.messages import ToolSpec
 
 DIALOGUES = 100
@@ -26,7 +27,8 @@ class Proof:
         domain: The domain's id.
         tasks: Split to number of tasks looked at.
         tools: Tools the server offers.
-        floor: Trivial policy to its mean reward on each split.
+        idle: What doing nothing earns on each split.
+        floor: Trivial policy to its mean reward on each split, in dialogues.
         expert: The expert's mean reward on each split.
         skipped: What could not be proved, and why.
         findings: Why the domain is not sound; empty if it is.
@@ -35,6 +37,7 @@ class Proof:
     domain: str
     tasks: dict[str, int]
     tools: list[str] = field(default_factory=list)
+    idle: Means = field(default_factory=dict)
     floor: dict[str, Means] = field(default_factory=dict)
     expert: Means = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -84,8 +87,7 @@ async def prove(
         proof.findings += split_findings(subject)
         on_step("gold calls")
         if not _dangling(proof):
-            for task in subject.all_tasks():
-                proof.findings += await gold_findings(subject, task)
+            await _prove_gold(subject, proof)
     except ToolServerError as error:
         proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error)))
     if proof.findings:
@@ -103,6 +105,18 @@ async def prove(
             proof.expert, found = await expert_findings(subject, dialogues)
             proof.findings += found
     return proof
+
+
+async def _prove_gold(subject: Subject, proof: Proof) -> None:
+    for split, tasks in subject.tasks.items():
+        idle: list[float] = []
+        for task in tasks:
+            found, reward = await gold_findings(subject, task)
+            proof.findings += found
+            if reward is not None:
+                idle.append(reward)
+        proof.idle[split] = mean(idle)
+        proof.findings += over_floor(subject, split, proof.idle[split], "doing nothing")
 
 
 async def _tools(domain: Domain) -> tuple[ToolSpec, ...]:
