@@ -36,9 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
 
     out = args.out or default_folder(args.spec)
-    folder = RunFolder.create(
-        out, located.spec, resume=args.resume, overwrite=args.overwrite
-    )
+    folder = RunFolder.create(out, located.spec, resume=args.resume, overwrite=args.overwrite)
     with display() as progress:
 
         async def work(stop: StopSignal) -> None:

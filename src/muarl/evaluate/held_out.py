@@ -89,7 +89,9 @@ def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
         SpecError: A task is in the training split too, by id or by content.
     """
     tasks = domain.tasks(run.eval.split)
-    training = {s for s in (run.grpo and run.grpo.split, run.cold_start and run.cold_start.split) if s}
+    training = {
+        s for s in (run.grpo and run.grpo.split, run.cold_start and run.cold_start.split) if s
+    }
     seen = {
         identity
         for split in training

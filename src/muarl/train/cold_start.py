@@ -38,9 +38,7 @@ def cold_start(
             return
 
 
-def _batches(
-    samples: Sequence[Sample], tokens: int, rng: random.Random
-) -> Iterator[list[Sample]]:
+def _batches(samples: Sequence[Sample], tokens: int, rng: random.Random) -> Iterator[list[Sample]]:
     """Batches of about `tokens` tokens past the shared prompt, epoch after epoch."""
     batch: list[Sample] = []
     filled = 0

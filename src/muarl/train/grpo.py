@@ -16,9 +16,7 @@ from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
 
 
-def training_set(
-    groups: Sequence[Group], spec: GrpoSpec
-) -> tuple[list[Sample], list[float]]:
+def training_set(groups: Sequence[Group], spec: GrpoSpec) -> tuple[list[Sample], list[float]]:
     """Samples with their advantages. Faults are left out of baseline and loss alike (law L2).
 
     Groups in which all earned the same teach nothing and are left out too, unless a divergence is
@@ -116,6 +114,9 @@ def token_drift(episodes: Sequence[Episode]) -> int:
             ends = [0, *(span.end for span in sample.spans)]
             drift += sum(span.start < end for span, end in zip(sample.spans, ends, strict=False))
             turns = [(t.start, t.end) for t in episode.turns if t.sample == index]
-            drift += sum(a != b for a, b in zip(turns, [(s.start, s.end) for s in sample.spans], strict=False))
+            drift += sum(
+                a != b
+                for a, b in zip(turns, [(s.start, s.end) for s in sample.spans], strict=False)
+            )
             drift += abs(len(turns) - len(sample.spans))
     return drift

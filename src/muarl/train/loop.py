@@ -155,12 +155,16 @@ class _Run:
             on_episode=self._progress.advance,
         )
         success = summarise(episodes).success.value
-        self._progress.note(f"{len(episodes)} expert dialogues verified by replay; {success:.0%} succeed")
+        self._progress.note(
+            f"{len(episodes)} expert dialogues verified by replay; {success:.0%} succeed"
+        )
         self._folder.keep_lines(
             lambda line: line["kind"] != "cold_start" or line["step"] <= begun["step"]
         )
         self._progress.phase("cold start", spec.steps)
-        await anyio.to_thread.run_sync(self._supervise, trainer, samples_of(episodes), begun["step"])
+        await anyio.to_thread.run_sync(
+            self._supervise, trainer, samples_of(episodes), begun["step"]
+        )
         if trainer.num_updates < spec.steps:
             raise Interrupted
 
@@ -189,7 +193,8 @@ class _Run:
             known = [
                 line
                 for line in self._folder.lines()
-                if line["kind"] == "eval" and (line["phase"], line["temperature"]) == (phase, temperature)
+                if line["kind"] == "eval"
+                and (line["phase"], line["temperature"]) == (phase, temperature)
             ]
             if known:
                 continue
@@ -239,7 +244,9 @@ class _Run:
             first = begun["iteration"]
         await engine.sync(first)
         reference = load_model(self._folder.path / "cold_start")
-        self._folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
+        self._folder.keep_lines(
+            lambda line: line["kind"] != "iteration" or line["iteration"] < first
+        )
         self._progress.phase("GRPO", spec.iterations)
         for iteration in range(first, spec.iterations):
             await self._iteration(iteration, trainer, reference, engine)
@@ -269,7 +276,9 @@ class _Run:
                     spec=spec,
                     lr=grpo_lr(iteration, spec),
                     temperature=temperature,
-                    reference_logprobs=None if logprobs is None else [logprobs[id(s)] for s in part],
+                    reference_logprobs=None
+                    if logprobs is None
+                    else [logprobs[id(s)] for s in part],
                 )
                 for part, values in split_updates(
                     samples, advantages, spec.updates_per_iteration, rng
@@ -302,7 +311,9 @@ class _Run:
         assert spec is not None
         pool = self._domain.tasks(spec.split)
         if len(pool) < spec.tasks_per_iteration:
-            message = f"split {spec.split!r} has {len(pool)} tasks, fewer than grpo.tasks_per_iteration"
+            message = (
+                f"split {spec.split!r} has {len(pool)} tasks, fewer than grpo.tasks_per_iteration"
+            )
             raise SpecError([self._domain.located.problem(("tasks",), message)])
         tasks = rng.sample(pool, spec.tasks_per_iteration)
         runner = DialogueRunner(
