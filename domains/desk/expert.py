@@ -114,7 +114,9 @@ class Expert:
             wish.status = result.content.split(", ")[-1]
             return self._decide(wish)
         self._wish = None
-        return _say("Done. Anything else?" if result.content == "ok" else "Sorry, I cannot do that.")
+        return _say(
+            "Done. Anything else?" if result.content == "ok" else "Sorry, I cannot do that."
+        )
 
     def _look_up(self, wish: _Wish) -> Message:
         assert wish.order_id is not None

@@ -58,7 +58,9 @@ class Domain:
         """The domain's tool server."""
         if self._server is None:
             self._server = tool_server(
-                self.spec.tools, self.folder, lambda ref: self._python.load(ref, ("tools", "python"))
+                self.spec.tools,
+                self.folder,
+                lambda ref: self._python.load(ref, ("tools", "python")),
             )
         return self._server
 
@@ -126,8 +128,10 @@ class Domain:
 
             return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed)
         if self.spec.user is None or task.user is None:
-            lacking = "the domain has no `user` script" if self.spec.user is None else (
-                f"task {task.id!r} has no `user` goal"
+            lacking = (
+                "the domain has no `user` script"
+                if self.spec.user is None
+                else (f"task {task.id!r} has no `user` goal")
             )
             raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
         return ScriptedUser(

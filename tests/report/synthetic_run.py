@@ -35,14 +35,14 @@ TOOLS = [
 PERSONAS = ("cooperative", "withholds", "changes_mind")
 
 
-def make_tokenizer(path: Path) -> Tokenizer:
-    """A byte-level tokenizer trained on a few sentences."""
+def make_tokenizer(path: Path, hostile: str = "") -> Tokenizer:
+    """A byte-level tokenizer trained on a few sentences; one token is the hostile text."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
-        special_tokens=["<|im_start|>", "<|im_end|>"],
+        special_tokens=["<|im_start|>", "<|im_end|>"] + ([hostile] if hostile else []),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -75,8 +75,10 @@ class EpisodeMaker:
             start = len(token_ids)
             token_ids.extend(self._ids(text + "<|im_end|>"))
             spans.append(Span(start, len(token_ids), iteration))
-            for _ in range(start, len(token_ids)):
-                logprobs.append(math.log(min(1.0, rng.betavariate(1.5 + 6 * skill, 0.6) + 1e-4)))
+            logprobs.extend(
+                math.log(min(1.0, rng.betavariate(1.5 + 6 * skill, 0.6) + 1e-4))
+                for _ in range(start, len(token_ids))
+            )
             return start, len(token_ids)
 
         def given(text: str) -> None:
@@ -195,7 +197,9 @@ def make_run(
         ),
         encoding="utf-8",
     )
-    maker = EpisodeMaker(make_tokenizer(folder / "model" / "tokenizer.json"), seed, hostile)
+    maker = EpisodeMaker(
+        make_tokenizer(folder / "model" / "tokenizer.json", hostile), seed, hostile
+    )
     lines: list[dict[str, Any]] = [
         {
             "kind": "cold_start",

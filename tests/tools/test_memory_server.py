@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -335,6 +336,27 @@ def test_waits_of_tools_are_virtual_under_a_mock_clock() -> None:
             return [after, anyio.current_time()]
 
     assert run_in_virtual_time(main) == [60, 160]
+
+
+def test_a_tool_in_a_thread_still_answers_under_a_mock_clock() -> None:
+    def threaded(world: World) -> MCPServer:
+        server = MCPServer("threaded")
+
+        @server.tool()
+        def work() -> int:
+            # The mock clock takes the idle event loop for a reason to jump past the deadline.
+            time.sleep(0.02)
+            world["n"] += 1
+            return world["n"]
+
+        return server
+
+    async def main() -> ToolResult:
+        server = MemoryToolServer(threaded, stateless=True, call_timeout_s=1)
+        async with server.session(base()) as session:
+            return await session.call(call("work"))
+
+    assert run_in_virtual_time(main).content == "2"
 
 
 def test_one_server_serves_several_event_loops() -> None:

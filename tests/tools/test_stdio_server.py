@@ -19,13 +19,6 @@ from muarl.world import World, diff, plain
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK waits two seconds for an exit and two more after SIGTERM; tests need not."""
-    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.3)
-    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 0.3)
-
-
 def base() -> World:
     return World({"orders": {"W1": {"status": "pending", "items": [1, 2]}}, "open": True})
 

@@ -14,6 +14,9 @@ from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
     "check": "prove a domain sound, without any model",
+    "train": "cold start, GRPO and held-out evaluation, from one run file",
+    "rollout": "run dialogues and keep their episodes",
+    "eval": "held-out success of a trained policy, with intervals",
     "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }

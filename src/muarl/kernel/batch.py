@@ -75,12 +75,11 @@ def make_micro_batches(
     for index, sample in enumerate(samples):
         _check_spans(index, sample)
     trained = [index for index, sample in enumerate(samples) if sample.spans]
-    batches = []
-    for family in _families(trained, samples):
-        family.sort(key=lambda index: samples[index].spans[-1].end)
-        for rows in _fill(family, samples, max_tokens, share_prefix):
-            batches.append(_micro_batch(rows, samples, share_prefix))
-    return batches
+    return [
+        _micro_batch(rows, samples, share_prefix)
+        for family in _families(trained, samples)
+        for rows in _fill(family, samples, max_tokens, share_prefix)
+    ]
 
 
 def _check_spans(index: int, sample: Sample) -> None:
@@ -119,7 +118,8 @@ def _families(indices: Sequence[int], samples: Sequence[Sample]) -> Iterator[lis
 def _fill(
     family: Sequence[int], samples: Sequence[Sample], max_tokens: int, share_prefix: bool
 ) -> Iterator[list[int]]:
-    """Cut a family, sorted by length, into runs that fit the token budget."""
+    """Sort a family by length and cut it into runs that fit the token budget."""
+    family = sorted(family, key=lambda index: samples[index].spans[-1].end)
     ids = [samples[index].token_ids for index in family]
     prefix = _common_prefix(min(ids), max(ids)) if share_prefix else 0
     rows: list[int] = []

@@ -57,7 +57,8 @@ def score_tokens(
     hidden = _hidden_states(model.base_model, batch)[batch.predictors]
     head: nn.Module = model.get_output_embeddings()
     scale = 1.0 / (temperature or 1.0)
-    return TokenScores(*_Score.apply(head, scale, batch.targets, hidden, *head.parameters()))
+    scored = _Score.apply(head, scale, batch.targets, hidden, *head.parameters())  # type: ignore[no-untyped-call]
+    return TokenScores(*scored)
 
 
 def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:

@@ -47,7 +47,8 @@ def build_tiny_model(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen3ForCausalLM(config).eval()
+        model: PreTrainedModel = Qwen3ForCausalLM(config).eval()
+    return model
 
 
 def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
@@ -64,10 +65,10 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             path, dtype=dtype, local_files_only=True, use_safetensors=True
-        )
+        ).eval()
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot load the model at `{path}`: {error}") from error
-    return model.eval()
+    return model
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:

@@ -194,7 +194,7 @@ class Trainer:
         value = loss.item()
         if not torch.isfinite(loss):
             self._refuse(f"the loss is {value}")
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return value
 
     def _update(self, lr: float) -> float:

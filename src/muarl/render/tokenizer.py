@@ -125,5 +125,7 @@ def train_tokenizer(
     marks = re.compile("|".join(re.escape(t) for t in (*_CONTROL_TOKENS, *_MARKUP_TOKENS)))
     pieces = (piece for text in texts for piece in marks.split(text) if piece)
     tokenizer.train_from_iterator(pieces, trainer)
-    tokenizer.add_tokens([AddedToken(token, special=False, normalized=False) for token in _MARKUP_TOKENS])
+    tokenizer.add_tokens(
+        [AddedToken(token, special=False, normalized=False) for token in _MARKUP_TOKENS]
+    )
     return TextTokenizer(tokenizer, "muarl-tiny")
