@@ -71,9 +71,9 @@ class Subject:
         for tasks in self.tasks.values():
             yield from tasks
 
-    def about(self, check: Check, loc: Loc, message: str) -> ProofFinding:
+    def about(self, check: Check, loc: Loc, message: str, *, at_key: bool = False) -> ProofFinding:
         """A finding about the domain's own file."""
-        return ProofFinding(check, self.domain.located.problem(loc, message))
+        return ProofFinding(check, self.domain.located.problem(loc, message, at_key=at_key))
 
     def about_task(self, check: Check, task: TaskSpec, loc: Loc, message: str) -> ProofFinding:
         """A finding about one task; generated tasks have no line but their generator's."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.data.proof.gold import gold_findings
 from muarl.data.proof.names import name_findings
-from muarl.data.proof.play import Means, expert_findings, floor_findings, over_floor
+from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
-from muarl.evaluate.statistics import mean
 from muarl.messages import ToolSpec
 
 DIALOGUES = 100
@@ -89,7 +88,7 @@ async def prove(
         if not _dangling(proof):
             await _prove_gold(subject, proof)
     except ToolServerError as error:
-        proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error)))
+        proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error), at_key=True))
     if proof.findings:
         proof.skipped.append("trivial policies and the expert were not played: mend this first")
     elif _unplayable(subject):
@@ -115,8 +114,9 @@ async def _prove_gold(subject: Subject, proof: Proof) -> None:
             proof.findings += found
             if reward is not None:
                 idle.append(reward)
-        proof.idle[split] = mean(idle)
-        proof.findings += over_floor(subject, split, proof.idle[split], "doing nothing")
+        proof.idle[split] = earned = estimate(idle)
+        whole = len(idle) == len(subject.domain.tasks(split))
+        proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
 
 
 async def _tools(domain: Domain) -> tuple[ToolSpec, ...]:
