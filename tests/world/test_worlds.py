@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import json
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +83,7 @@ _LIST_WRITES: dict[str, Callable[[Any, str, int, Any], Any]] = {
     "append": lambda m, k, i, v: m.append(v),
     "extend": lambda m, k, i, v: m.extend([v, i]),
     "+=": lambda m, k, i, v: m.__iadd__([v]),
-    "+": lambda m, k, i, v: [m + [v], [v] + m],
+    "+": lambda m, k, i, v: [operator.add(m, [v]), operator.add([v], m)],
     "insert": lambda m, k, i, v: m.insert(i, v),
     "pop": lambda m, k, i, v: m.pop(i),
     "remove first": lambda m, k, i, v: m.remove(m[0]),

