@@ -48,18 +48,26 @@ class RunFolder:
         """Make the folder, or take up the one that is there.
 
         Raises:
-            SetupError: It exists and neither resuming nor overwriting was asked for, or the run to
-                be resumed had another spec (what differs is named).
+            SetupError: It exists and neither resuming nor overwriting was asked for, the run to be
+                resumed had another spec (what differs is named), or the disk says no.
             SpecError: The spec of the run to be resumed cannot be read.
             RecordError: Its metrics are damaged.
         """
         folder = cls(path)
-        if path.exists() and not path.is_dir():
-            raise SetupError(f"{path} is not a folder; choose another --out")
-        if folder.spec.exists():
+        try:
+            return folder._open(spec, resume=resume, overwrite=overwrite)
+        except OSError as error:
+            raise SetupError(
+                f"{path} cannot be used as a run's folder: {error.strerror or error}. "
+                "Choose another --out"
+            ) from error
+
+    def _open(self, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
+        path = self.path
+        if self.spec.exists():
             if resume:
-                folder._take_up(spec)
-                return folder
+                self._take_up(spec)
+                return self
             if not overwrite:
                 raise SetupError(
                     f"{path} already holds a run. Use --resume to go on with it, "
@@ -71,9 +79,9 @@ class RunFolder:
         elif path.exists() and any(path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
-        write_text(folder.path / "versions.json", json.dumps(versions(), indent=1))
-        write_text(folder.spec, dump_spec(spec, defaults=True))
-        return folder
+        write_text(path / "versions.json", json.dumps(versions(), indent=1))
+        write_text(self.spec, dump_spec(spec, defaults=True))
+        return self
 
     def _take_up(self, spec: RunSpec) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
