@@ -100,7 +100,7 @@ def train_tokenizer(
     renderers encode `user` and the newline after it in two pieces, and the ids must agree.
 
     Args:
-        texts: Rendered dialogues, control tokens and all.
+        texts: Pieces of rendered dialogues, control tokens and all; no token spans two pieces.
         vocab_size: Tokens, special ones included.
         values: Words that stand for data: items, cities, names.
     """
