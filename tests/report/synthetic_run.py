@@ -12,6 +12,7 @@ import msgspec
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from muarl.evaluate import summarise
+from muarl.evaluate.statistics import wilson
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record import (
     Episode,
@@ -210,7 +211,11 @@ def make_run(
         for step in range(0, 700, 5)
     ]
     lines += [
-        {"kind": "floor", "name": name + hostile, "success": value}
+        {
+            "kind": "floor",
+            "name": name + hostile,
+            "success": msgspec.to_builtins(wilson(round(value * 400), 400)),
+        }
         for name, value in (("do nothing", 0.108), ("random writes", 0.0))
     ]
     with JournalWriter(folder / "episodes.journal") as journal:
@@ -268,6 +273,8 @@ def iteration_line(
         "kl": 0.09 * (skill - 0.36) + rng.random() / 200,
         "entropy": 0.42 - 0.35 * skill + rng.random() / 40,
         "ratio_max": 1.2 + rng.random(),
+        "first_ratio_max": 1 + rng.random() / 1e6,
+        "rollout_s": rng.uniform(1, 2),
         "clip_fraction": 0.01 + rng.random() / 60,
         "grad_norm": 0.5 + rng.random(),
         "max_logprob_gap": 10 ** rng.uniform(-6, -5),

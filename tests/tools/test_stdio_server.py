@@ -134,6 +134,13 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
             pytest.fail("it started")
 
 
+async def test_arguments_that_are_no_json_do_not_break_the_connection(tmp_path: Path) -> None:
+    async with StdioToolServer(sound_server(), tmp_path).session(base()) as session:
+        assert (await session.call(call("get", key="\ud800"))).is_error
+        assert (await session.call(call("get", key="nowhere"))).is_error
+        assert (await session.call(call("get", key="open"))).content == "true"
+
+
 async def test_after_its_death_every_call_says_so(tmp_path: Path) -> None:
     async with StdioToolServer(broken_server("die_in_call"), tmp_path).session(base()) as session:
         for _ in range(2):

@@ -26,7 +26,7 @@ def prepare_torch(threads: int) -> None:
     from transformers.utils import logging
 
     torch.set_num_threads(threads or os.cpu_count() or 1)
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
 
 
 def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:

@@ -73,7 +73,7 @@ async def demonstrations(
     )
     played = 0
 
-    def count(group: Group) -> None:
+    def tell(group: Group) -> None:
         nonlocal played
         played += len(group.episodes)
         on_episode(played)
@@ -85,7 +85,7 @@ async def demonstrations(
         journal=journal or Unjournaled(),
         done=done,
         stop=stop,
-        on_group=count,
+        on_group=tell,
     )
     kept: list[Episode] = []
     lost: list[str] = []

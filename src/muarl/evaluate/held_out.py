@@ -37,7 +37,7 @@ async def evaluate_policy(
 
     With more episodes than tasks, each task is tried several times, as evenly as it goes.
     """
-    return await _play(
+    return await play_tasks(
         domain,
         run,
         renderer,
@@ -69,7 +69,7 @@ async def evaluate_trivial(
         rng = generator(key.run_seed, str(key), name)
         return ExpertPolicy(trivial_agent(name, domain, tools, rng), renderer)
 
-    return await _play(
+    return await play_tasks(
         domain,
         run,
         renderer,
@@ -108,7 +108,7 @@ def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
     return list(tasks[: run.eval.episodes])
 
 
-async def _play(
+async def play_tasks(
     domain: Domain,
     run: RunSpec,
     renderer: Renderer,
@@ -121,6 +121,7 @@ async def _play(
     stop: StopSignal | None = None,
     on_group: Callable[[Group], None] = lambda _group: None,
 ) -> list[Episode]:
+    """Play the run's evaluation tasks with whoever `policy_for` names."""
     tasks = evaluation_tasks(domain, run)
     trials = math.ceil(run.eval.episodes / len(tasks))
     keys = episode_keys(tasks, run_seed=run.seed, phase=phase, group_size=trials)

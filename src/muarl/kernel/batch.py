@@ -47,14 +47,15 @@ class MicroBatch:
 
     def gather(self, values: Sequence[Sequence[float]]) -> Tensor:
         """[N] per-token values, given for all samples in their original order."""
-        return torch.tensor(
-            [value for index in self.samples for value in values[index]], dtype=torch.float32
-        )
+        return self._tensor([value for index in self.samples for value in values[index]])
 
     def spread(self, values: Sequence[float]) -> Tensor:
         """[N] each sample's value, repeated for each of its sampled tokens."""
-        rows = torch.tensor([values[index] for index in self.samples], dtype=torch.float32)
-        return rows.repeat_interleave(torch.tensor(self.counts))
+        rows = zip(self.samples, self.counts, strict=True)
+        return self._tensor([values[index] for index, count in rows for _ in range(count)])
+
+    def _tensor(self, values: list[float]) -> Tensor:
+        return torch.tensor(values, dtype=torch.float32, device=self.targets.device)
 
 
 def make_micro_batches(
@@ -62,12 +63,19 @@ def make_micro_batches(
     *,
     max_tokens: int = 4096,
     share_prefix: bool = True,
+    device: torch.device | str = "cpu",
 ) -> list[MicroBatch]:
     """Split samples into micro-batches of at most `max_tokens` padded suffix tokens each.
 
     Samples of similar beginning and length are put together, which keeps prefixes long and
     padding short. A sample longer than the budget gets a micro-batch of its own. Samples without
     sampled tokens have nothing to train and are left out.
+
+    Args:
+        samples: In any order.
+        max_tokens: Budget of B·S; bounds memory, and decides nothing else.
+        share_prefix: Whether the model can go on from keys and values of a common prefix.
+        device: Where the model is.
 
     Raises:
         TrainError: A span lies outside its sample, or starts at 0 where nothing predicts it.
@@ -76,7 +84,7 @@ def make_micro_batches(
         _check_spans(index, sample)
     trained = [index for index, sample in enumerate(samples) if sample.spans]
     return [
-        _micro_batch(rows, samples, share_prefix)
+        _micro_batch(rows, samples, share_prefix, device)
         for family in _families(trained, samples)
         for rows in _fill(family, samples, max_tokens, share_prefix)
     ]
@@ -132,7 +140,12 @@ def _fill(
     yield rows
 
 
-def _micro_batch(rows: Sequence[int], samples: Sequence[Sample], share_prefix: bool) -> MicroBatch:
+def _micro_batch(
+    rows: Sequence[int],
+    samples: Sequence[Sample],
+    share_prefix: bool,
+    device: torch.device | str,
+) -> MicroBatch:
     # The last sampled token and whatever follows it predict nothing that counts.
     ids = [samples[index].token_ids[: samples[index].spans[-1].end - 1] for index in rows]
     prefix = 0
@@ -149,13 +162,12 @@ def _micro_batch(rows: Sequence[int], samples: Sequence[Sample], share_prefix: b
                 place if place < prefix else place + row * width
                 for place in range(span.start - 1, span.end - 1)
             )
+    suffixes = [tokens[prefix:] + [0] * (prefix + width - len(tokens)) for tokens in ids]
     return MicroBatch(
-        prefix_ids=torch.tensor(ids[0][:prefix], dtype=torch.long),
-        suffix_ids=torch.tensor(
-            [tokens[prefix:] + [0] * (width - len(tokens) + prefix) for tokens in ids]
-        ),
-        predictors=torch.tensor(predictors),
-        targets=torch.tensor(targets),
+        prefix_ids=torch.tensor(ids[0][:prefix], dtype=torch.long, device=device),
+        suffix_ids=torch.tensor(suffixes, device=device),
+        predictors=torch.tensor(predictors, device=device),
+        targets=torch.tensor(targets, device=device),
         samples=tuple(rows),
         counts=tuple(samples[index].num_sampled for index in rows),
     )

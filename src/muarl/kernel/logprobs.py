@@ -23,8 +23,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 
-from muarl.kernel.batch import MicroBatch
+from muarl.errors import SetupError
+from muarl.kernel.batch import MicroBatch, make_micro_batches
+from muarl.record.sample import Sample, Span
 
 LOGITS_PER_CHUNK = 1 << 19
 """Logits alive at once: 2 MiB in fp32, which stays in a processor's cache."""
@@ -61,6 +64,37 @@ def score_tokens(
     return TokenScores(*scored)
 
 
+def can_share_prefix(model: PreTrainedModel) -> bool:
+    """Whether every layer attends to all that came before, and so can go on from a prefix."""
+    layers = DynamicCache(config=model.config).layers
+    return all(type(layer) is DynamicLayer for layer in layers)
+
+
+def check_scores(model: PreTrainedModel) -> None:
+    """Compare `score_tokens` with the model's own logits on a few tokens.
+
+    Raises:
+        SetupError: They differ: the model does something after its output layer (soft-capping,
+            scaling) or around its backbone that is not done here.
+    """
+    samples = [Sample(ids, [Span(2, len(ids), 0)]) for ids in ([1, 2, 3, 4, 5], [1, 2, 3, 5])]
+    share = can_share_prefix(model)
+    rounding = 1e-4 if model.dtype == torch.float32 else 5e-2
+    with torch.no_grad():
+        (batch,) = make_micro_batches(samples, share_prefix=share, device=model.device)
+        ours = score_tokens(model, batch).logprobs.split(list(batch.counts))
+        for index, found in zip(batch.samples, ours, strict=True):
+            ids = torch.tensor(samples[index].token_ids, device=model.device)
+            logits = model(ids[None]).logits[0, 1:-1].float()
+            expected = logits.log_softmax(-1).gather(-1, ids[2:, None])[:, 0]
+            if not torch.allclose(found, expected, rtol=rounding, atol=rounding):
+                raise SetupError(
+                    f"{type(model).__name__} cannot be trained here: the log-probs of its own "
+                    "forward pass are not those of its output layer on its last hidden states "
+                    "(soft-capped or scaled logits). Use a model without them"
+                )
+
+
 def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:
     """[P + B·S, H] final hidden states, prefix first; meaningful in the predicting rows only."""
     prefix = len(batch.prefix_ids)
@@ -79,12 +113,13 @@ def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:
         for keys, values, *_ in shared.past_key_values
     )
     # A suffix token sees the whole prefix and its own past; the same for every row.
-    mask = torch.ones(width, prefix + width, dtype=torch.bool).tril(prefix)
+    device = batch.suffix_ids.device
+    mask = torch.ones(width, prefix + width, dtype=torch.bool, device=device).tril(prefix)
     with _last_feed_forward_on(backbone, suffix_rows):
         output = backbone(
             batch.suffix_ids,
             attention_mask=mask[None, None],
-            position_ids=torch.arange(prefix, prefix + width)[None],
+            position_ids=torch.arange(prefix, prefix + width, device=device)[None],
             past_key_values=cache,
             use_cache=True,
         )
@@ -104,15 +139,17 @@ def _last_feed_forward_on(backbone: nn.Module, rows: Tensor) -> Iterator[None]:
         yield
         return
     full = mlp.forward
-    # A row of the prefix may predict a token of several samples; it must be written once.
-    rows = rows.unique()
+    # A row of the prefix may predict a token of several samples; it must be written once. Where no
+    # row is read, one is run all the same: what a mixture of experts does with none is its secret.
+    rows = rows.unique() if len(rows) else rows.new_zeros(1)
 
     def partial(hidden: Tensor) -> Any:
         flat = hidden.flatten(0, 1)
-        result = torch.zeros_like(flat)
-        if len(rows):
-            result = result.index_copy(0, rows, full(flat[rows][None])[0])
-        return result.view_as(hidden)
+        output = full(flat[rows][None])
+        # Some mixtures of experts return their router's scores beside the result.
+        some, *rest = output if isinstance(output, tuple) else (output,)
+        result = torch.zeros_like(flat).index_copy(0, rows, some[0]).view_as(hidden)
+        return (result, *rest) if rest else result
 
     mlp.forward = partial
     try:
@@ -132,7 +169,9 @@ class _Score(Function):
     def forward(
         ctx: Any, head: nn.Module, scale: float, targets: Tensor, hidden: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
-        logprobs, entropy, normalizer = torch.empty(3, len(targets)).unbind()
+        logprobs, entropy, normalizer = hidden.new_empty(
+            (3, len(targets)), dtype=torch.float32
+        ).unbind()
         for rows in _chunks(head, len(targets)):
             logits = head(hidden[rows]).float() * scale
             normalizer[rows] = logits.logsumexp(-1)

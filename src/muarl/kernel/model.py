@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers.utils.logging import (
+    disable_progress_bar,
+    enable_progress_bar,
+    is_progress_bar_enabled,
+)
 
 from muarl.errors import SetupError
 from muarl.spec.run import TinyModelSpec
@@ -63,9 +70,10 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
             "as `save_pretrained` of transformers writes it"
         )
     try:
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            path, dtype=dtype, local_files_only=True, use_safetensors=True
-        ).eval()
+        with _no_progress_bars():
+            model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype, local_files_only=True, use_safetensors=True
+            ).eval()
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot load the model at `{path}`: {error}") from error
     return model
@@ -74,7 +82,20 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
 def save_model(model: PreTrainedModel, path: Path) -> None:
     """Write config.json and model.safetensors; transformers and vLLM load the folder."""
     path.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(path)
+    with _no_progress_bars():
+        model.save_pretrained(path)
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Keep transformers' bars for a single file out of the run's own display."""
+    shown = is_progress_bar_enabled()
+    disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            enable_progress_bar()
 
 
 def weights_checksum(model: PreTrainedModel) -> str:
@@ -82,6 +103,6 @@ def weights_checksum(model: PreTrainedModel) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name, parameter in sorted(model.named_parameters()):
         digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
-        raw = parameter.detach().cpu().contiguous().view(torch.uint8)
+        raw = parameter.detach().cpu().flatten().view(torch.uint8)
         digest.update(raw.numpy().tobytes())
     return digest.hexdigest()

@@ -46,21 +46,24 @@ class Optimizer:
         """Go on from `state()`.
 
         Raises:
-            RecordError: It was made by another optimizer or for another model.
+            RecordError: It was made by another optimizer or for another model; nothing is changed.
         """
         owners = {
             f"{part}/{self._names[parameter]}": (optimizer, parameter)
             for part, optimizer, parameter in self._owned()
         }
+        found: dict[str, dict[str, Tensor]] = {owner: {} for owner in owners}
         for key, value in state.items():
             owner, _, name = key.rpartition("/")
-            if owner not in owners:
+            if owner not in found:
                 raise RecordError(
-                    f"optimizer state for {owner!r} has no owner here; it was saved by another "
+                    f"optimizer state for {owner!r} has no owner here: it was saved by another "
                     "optimizer or for another model"
                 )
+            found[owner][name] = value
+        for owner, values in found.items():
             optimizer, parameter = owners[owner]
-            optimizer.state[parameter][name] = value.clone()
+            optimizer.state[parameter] = {name: value.clone() for name, value in values.items()}
 
     def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
         for name, optimizer in self._parts.items():

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import NonFiniteLoss, TrainError
 from muarl.kernel.batch import MicroBatch, make_micro_batches
-from muarl.kernel.logprobs import score_tokens
+from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
 from muarl.kernel.loss import LossTotals, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
 from muarl.record.sample import Sample
@@ -80,7 +80,8 @@ class Trainer:
         max_grad_norm: float = 1.0,
         max_tokens: int = 4096,
     ) -> None:
-        self.model = model.eval()  # dropout would make the ratio wrong
+        check_scores(model.eval())  # dropout would make the ratio wrong
+        self.model = model
         self.optimizer = optimizer
         self.num_updates = 0
         self._max_grad_norm = max_grad_norm
@@ -106,7 +107,7 @@ class Trainer:
         """
         num_tokens = _count(samples)
         loss, entropy = 0.0, 0.0
-        for batch in self._batches(samples):
+        for batch in _micro_batches(self.model, samples, self._max_tokens):
             scores = score_tokens(self.model, batch)
             loss += self._backward(sft_loss(scores.logprobs, num_tokens=num_tokens))
             entropy += scores.entropy.sum().item()
@@ -158,7 +159,7 @@ class Trainer:
 
         denominator = num_tokens or _count(samples)
         loss, totals = 0.0, LossTotals()
-        for batch in self._batches(samples):
+        for batch in _micro_batches(self.model, samples, self._max_tokens):
             scores = score_tokens(self.model, batch, temperature=temperature)
             part, part_totals = grpo_loss(
                 scores.logprobs,
@@ -187,9 +188,6 @@ class Trainer:
             max_logprob_gap=totals.logprob_gap_max,
         )
 
-    def _batches(self, samples: Sequence[Sample]) -> list[MicroBatch]:
-        return make_micro_batches(samples, max_tokens=self._max_tokens)
-
     def _backward(self, loss: Tensor) -> float:
         value = loss.item()
         if not torch.isfinite(loss):
@@ -213,6 +211,17 @@ class Trainer:
         )
 
 
+def _micro_batches(
+    model: PreTrainedModel, samples: Sequence[Sample], max_tokens: int
+) -> list[MicroBatch]:
+    return make_micro_batches(
+        samples,
+        max_tokens=max_tokens,
+        share_prefix=can_share_prefix(model),
+        device=model.device,
+    )
+
+
 def sample_logprobs(
     model: PreTrainedModel,
     samples: Sequence[Sample],
@@ -223,7 +232,7 @@ def sample_logprobs(
     """Log-probs of every sample's sampled tokens under a model, laid out like `Sample.logprobs`."""
     result: list[list[float]] = [[] for _ in samples]
     with torch.no_grad():
-        for batch in make_micro_batches(samples, max_tokens=max_tokens):
+        for batch in _micro_batches(model, samples, max_tokens):
             scores = score_tokens(model, batch, temperature=temperature)
             rows = scores.logprobs.split(list(batch.counts))
             for index, row in zip(batch.samples, rows, strict=True):

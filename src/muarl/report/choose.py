@@ -33,7 +33,7 @@ class Caps:
 LAST_EVALUATION = Caps(failed=60, passed=20, fault=20)
 EARLIER_EVALUATION = Caps(failed=15, passed=10, fault=5)
 ITERATION = Caps(failed=2, passed=2, fault=1)
-OTHER = Caps(failed=10, passed=10, fault=5)
+OTHER = Caps(failed=5, passed=5, fault=5)
 
 
 _Entry = tuple[int, int, Episode]

@@ -262,7 +262,7 @@ class _Run:
         rollout_s = time.monotonic() - started
         samples, advantages = training_set(groups, spec)
 
-        def learn() -> tuple[list[GrpoMetrics], float]:
+        def learn() -> tuple[list[GrpoMetrics], float | None]:
             """In a worker thread, as the cold start."""
             temperature = self._run.rollout.temperature
             ours = samples if spec.kl_coef else samples[:_KL_SAMPLES]
@@ -287,7 +287,7 @@ class _Run:
             return updates, divergence
 
         updates, divergence = await anyio.to_thread.run_sync(learn)
-        await engine.sync(iteration + 1)
+        sync_gap = await engine.sync(iteration + 1)
         save_checkpoint(
             self._folder.checkpoint, trainer, {"stage": "grpo", "iteration": iteration + 1}
         )
@@ -296,6 +296,7 @@ class _Run:
             **round_metrics(groups, seed=self._run.seed),
             **update_metrics(updates),
             "kl": divergence,
+            "sync_gap": sync_gap,
             "token_drift": token_drift(episodes),
             "policy_version": iteration,
             "lr": grpo_lr(iteration, spec),

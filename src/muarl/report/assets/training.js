@@ -34,13 +34,14 @@ function iterationCharts(lines) {
     { title: "Sampled tokens per dialogue", series: one("response_tokens_mean"), fromZero: false },
     { title: "Entropy on sampled tokens", series: one("entropy"), note: "Nats per token, trainable tokens only." },
     { title: "KL to the cold start", series: one("kl") },
-    { title: "Largest ratio", series: one("ratio_max"), fromZero: false, note: "Trainer over sampler probability; 1 is on-policy." },
+    { title: "Largest ratio", series: [{ name: "all updates", values: of("ratio_max") }, { name: "first", values: of("first_ratio_max") }], fromZero: false, note: "Trainer over sampler probability; 1 is on-policy." },
     { title: "Clipped tokens", format: percent, tickFormat: shortPercent, series: one("clip_fraction") },
     { title: "Gradient norm", series: one("grad_norm") },
     { title: "Log-prob gap, sampler to trainer", series: one("max_logprob_gap"), log: true, note: "Largest in the iteration, before its first update." },
     { title: "Sampled tokens per second", series: one("sampled_tokens_per_s") },
-    { title: "Seconds per iteration", series: one("wall_s") },
+    { title: "Seconds per iteration", series: [{ name: "all", values: of("wall_s") }, { name: "rollouts", values: of("rollout_s") }] },
     { title: "Faults", series: one("faults"), skip: !lines.some((line) => line.faults > 0), note: "Not scored, not trained." },
+    { title: "Forks per dialogue", series: one("fork_rate"), skip: !lines.some((line) => line.fork_rate > 0), note: "How often the chat template rewrote history." },
     { title: "Token drift", series: one("token_drift"), skip: !lines.some((line) => line.token_drift > 0) },
   ];
   return charts.filter((chart) => !chart.skip).map((chart) => lineChart({ ...chart, xs, xName: "iteration" }, cursor));
