@@ -19,6 +19,7 @@ from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.run import ColdStartSpec
 
 _WORD = re.compile(r"<[^<>\s]+>| ?\w+|[^\w<]+?(?= ?\w|<|$)|<")  # a control token stays whole
+_LETTERS = re.compile(r"[A-Za-z]{2,}")
 _TOKENIZER_DIALOGUES = 400
 _PROMPT_ONE_IN = 16  # the system prompt is the same in every dialogue; it must not own all merges
 
@@ -65,7 +66,7 @@ def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
 
     def leaves(value: Any) -> Iterator[str]:
         if isinstance(value, str):
-            yield value
+            yield from _LETTERS.findall(value)
         elif isinstance(value, dict):
             for child in value.values():
                 yield from leaves(child)
