@@ -80,6 +80,8 @@ def check_scores(model: PreTrainedModel) -> None:
     samples = [Sample(ids, [Span(2, len(ids), 0)]) for ids in ([1, 2, 3, 4, 5], [1, 2, 3, 5])]
     share = can_share_prefix(model)
     rounding = 1e-4 if model.dtype == torch.float32 else 5e-2
+    # Soft-capping hardly shows in a model whose logits are still small.
+    same = not getattr(model.config, "final_logit_softcapping", None)
     with torch.no_grad():
         (batch,) = make_micro_batches(samples, share_prefix=share, device=model.device)
         ours = score_tokens(model, batch).logprobs.split(list(batch.counts))
@@ -87,12 +89,13 @@ def check_scores(model: PreTrainedModel) -> None:
             ids = torch.tensor(samples[index].token_ids, device=model.device)
             logits = model(ids[None]).logits[0, 1:-1].float()
             expected = logits.log_softmax(-1).gather(-1, ids[2:, None])[:, 0]
-            if not torch.allclose(found, expected, rtol=rounding, atol=rounding):
-                raise SetupError(
-                    f"{type(model).__name__} cannot be trained here: the log-probs of its own "
-                    "forward pass are not those of its output layer on its last hidden states "
-                    "(soft-capped or scaled logits). Use a model without them"
-                )
+            same = same and torch.allclose(found, expected, rtol=rounding, atol=rounding)
+    if not same:
+        raise SetupError(
+            f"{type(model).__name__} cannot be trained here: the log-probs of its own forward pass "
+            "are not those of its output layer on its last hidden states (soft-capped or scaled "
+            "logits). Use a model without them"
+        )
 
 
 def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:
