@@ -34,11 +34,16 @@ ACTS += ["tell:a", "tell:b", "ask:buy", "ask:sell"]
 ALWAYS_SAYABLE = {act: ["Well."] for act in ACTS}
 
 disclosures = st.sampled_from(["volunteer", "on_request", "never"])
-templates = st.sampled_from(["Well.", "{a}", "{b}", "{a} {b}", "{request}", "{request} {a}"])
+wishes = st.sampled_from(["Well.", "{a}", "{b}", "{a} {b}"])
+templates = wishes | st.sampled_from(["{request}", "{request} {a}"])
+acts = st.sampled_from(ACTS).flatmap(
+    lambda act: st.tuples(
+        st.just(act),
+        st.lists(wishes if act.startswith("ask:") else templates, min_size=1, max_size=2),
+    )
+)
 phrasings = st.dictionaries(
-    st.sampled_from(["train", "any", "held_out"]),
-    st.dictionaries(st.sampled_from(ACTS), st.lists(templates, min_size=1, max_size=2), max_size=5),
-    max_size=3,
+    st.sampled_from(["train", "any", "held_out"]), st.lists(acts, max_size=5).map(dict), max_size=3
 )
 
 

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
 from muarl.data.trivial import TRIVIAL
-from muarl.domain import Domain, load_domain
+from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial, evaluation_tasks
 from muarl.evaluate.summary import summarise
@@ -61,7 +61,7 @@ async def train(
         Interrupted: `stop` was requested; the run can be resumed.
     """
     run = located.spec
-    domain = load_domain(located.resolve(run.domain))
+    domain = load_domain_of(located)
     evaluation_tasks(domain, run)  # refuses early if they are trained on
     with ExitStack() as stack:
         journal = stack.enter_context(JournalWriter(folder.journal))
