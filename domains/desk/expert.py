@@ -30,6 +30,7 @@ _ORDER = re.compile(r"W\d{4}")
 _EMAIL = re.compile(r"[a-z]+\d+@post\.net")
 _CITY = re.compile(rf"\b({'|'.join(CITIES)})\b")
 _INTENT = {"cancel": r"\bcancel\b", "return": r"\breturn\b|\bback\b", "redirect": r"\bto\b"}
+_CHANGE = re.compile(r"no\b|wait|hold|actually|sorry|that is wrong|wrong")
 _SAYS = {"cancel": "Cancel", "return": "Return", "redirect": "Send"}
 
 
@@ -78,7 +79,7 @@ class Expert:
             asked = "redirect"
         if asked is not None:
             stale = self._wish is not None and self._wish.status is not None
-            if not (stale and re.match(r"no|wait|hold|actually", text) and self._lapses("stale")):
+            if not (stale and _CHANGE.match(text) and self._lapses("stale")):
                 self._wish = _Wish(asked)
             elif self._wish is not None:
                 self._wish.confirmed = True
@@ -93,7 +94,7 @@ class Expert:
         if city is not None and self._wish.city is None:
             self._wish.city = city[0]
         if self._wish.order_id is None:
-            forgotten = "know" in text or "idea" in text
+            forgotten = any(word in text for word in ("know", "idea", "remember", "forgot"))
             return _say("What is your email?" if forgotten else "Which order is it?")
         if self._wish.status is None:
             return self._look_up(self._wish)
@@ -114,7 +115,9 @@ class Expert:
             wish.status = result.content.split(", ")[-1]
             return self._decide(wish)
         self._wish = None
-        return _say("Done. Anything else?" if result.content == "ok" else "Sorry, I cannot do that.")
+        return _say(
+            "Done. Anything else?" if result.content == "ok" else "Sorry, I cannot do that."
+        )
 
     def _look_up(self, wish: _Wish) -> Message:
         assert wish.order_id is not None

@@ -78,8 +78,7 @@ def _task(rng: random.Random, split: str, task_id: str) -> TaskSpec:
     else:
         count = 2 if persona != "forgetful" and rng.random() < TWO_REQUESTS else 1
         requests = [
-            draft.request(rng.choice(INTENTS), refused=rng.random() < REFUSAL)
-            for _ in range(count)
+            draft.request(rng.choice(INTENTS), refused=rng.random() < REFUSAL) for _ in range(count)
         ]
     return TaskSpec(
         id=task_id,
@@ -106,8 +105,12 @@ def _in_words(requests: list[RequestSpec], address: str) -> str:
         return f"{words} to {facts['city']}" if "city" in facts else words
 
     parts = [
-        wish(r) + (f" (when asked to confirm, you change your mind: {wish(r.instead)} instead)"
-                   if r.instead else "")
+        wish(r)
+        + (
+            f" (when asked to confirm, you change your mind: {wish(r.instead)} instead)"
+            if r.instead
+            else ""
+        )
         for r in requests
     ]
     return f"You want to {', then '.join(parts)}. Your email is {address}."

@@ -17,6 +17,7 @@ from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.messages import Message, ToolCall
 from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
+from muarl.spec.references import generated_findings
 from muarl.spec.run import UserSpec
 from muarl.tools import ToolServer, tool_server
 from muarl.user import User
@@ -57,7 +58,9 @@ class Domain:
         """The domain's tool server."""
         if self._server is None:
             self._server = tool_server(
-                self.spec.tools, self.folder, lambda ref: self._python.load(ref, ("tools", "python"))
+                self.spec.tools,
+                self.folder,
+                lambda ref: self._python.load(ref, ("tools", "python")),
             )
         return self._server
 
@@ -125,8 +128,10 @@ class Domain:
 
             return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed)
         if self.spec.user is None or task.user is None:
-            lacking = "the domain has no `user` script" if self.spec.user is None else (
-                f"task {task.id!r} has no `user` goal"
+            lacking = (
+                "the domain has no `user` script"
+                if self.spec.user is None
+                else (f"task {task.id!r} has no `user` goal")
             )
             raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
         return ScriptedUser(
@@ -143,11 +148,9 @@ class Domain:
         """
         if self.spec.expert is None:
             raise self._problem((), "a cold start needs an expert; name one under `expert`")
-        make = self._python.load(self.spec.expert, ("expert",))
-        try:
-            agent: Agent = make(task, dict(imperfections), rng)
-        except ValueError as error:
-            raise self._problem(("expert",), str(error)) from error
+        agent: Agent = self._python.call(
+            self.spec.expert, ("expert",), task, dict(imperfections), rng
+        )
         return agent
 
     def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
@@ -166,7 +169,7 @@ class Domain:
                 raise self._problem(("world", "file"), message) from error
         else:
             assert source.python is not None  # WorldSpec holds exactly one source
-            world = self._python.load(source.python, ("world", "python"))()
+            world = self._python.call(source.python, ("world", "python"))
         if not isinstance(world, dict):
             raise self._problem(("world",), "the world must be a mapping at the top")
         return world
@@ -180,14 +183,21 @@ class Domain:
             return tuple(task for task in self._file_tasks() if task.split == split)
         count = source.splits[split]
         seed = derive_seed(source.seed, self.spec.id, split)
-        tasks = self._python.load(source.python, ("tasks", "python"))(split, seed, count)
+        loc = ("tasks", "python")
+        tasks = self._python.call(source.python, loc, split, seed, count)
+        if not isinstance(tasks, (list, tuple)):
+            kind = type(tasks).__name__
+            raise self._problem(loc, f"{source.python} must return a list, it returned {kind}")
         wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
         if wrong or len(tasks) != count:
             raise self._problem(
-                ("tasks", "python"),
+                loc,
                 f"{source.python} must return {count} TaskSpec of split {split!r}; "
                 f"it returned {len(tasks)}, {len(wrong)} of them not such",
             )
+        findings = generated_findings(tasks, self.spec)
+        if problems := [self.located.problem(loc, message) for message in findings]:
+            raise SpecError(problems)
         return tuple(tasks)
 
 
@@ -221,9 +231,26 @@ class _PythonFolder:
             raise self._problem(loc, f"{reference!r} cannot be imported: {error}") from error
         except AttributeError as error:
             raise self._problem(loc, f"{file} has no {name!r}") from error
-        except Exception as error:  # boundary: the author's module may raise anything
+        except (Exception, SystemExit) as error:  # boundary: the author's module raises anything
             kind = type(error).__name__
             raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
+
+    def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
+        """Call what `reference` names.
+
+        Raises:
+            SpecError: It cannot be imported, or it raised; a ValueError says what is wrong itself.
+        """
+        made = self.load(reference, loc)
+        try:
+            return made(*arguments)
+        except MuarlError:
+            raise
+        except ValueError as error:
+            raise self._problem(loc, f"{reference}: {' '.join(str(error).split())}") from error
+        except Exception as error:  # boundary: the author's code may raise anything
+            kind = type(error).__name__
+            raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
 
     def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.errors import RecordError
@@ -33,6 +33,7 @@ def arguments_of(episode: Any) -> Any:
     return episode.turns[0].message.tool_calls[0].arguments
 
 
+@settings(deadline=None)
 @given(arguments=st.dictionaries(st.text(), JSON, max_size=4), text=st.text())
 def test_any_json_in_a_call_survives(arguments: dict[str, Any], text: str) -> None:
     episode = calling(arguments, text)

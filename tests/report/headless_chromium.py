@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import aiohttp
 import anyio
 import pytest
+from anyio.abc import Process
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # inside a container there is none to be had
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--remote-debugging-port=0",
+)
 
 
 def require_chromium() -> str:
@@ -101,44 +109,16 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             await self.send("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
 
-    async def screenshot(self, path: Path, width: int, height: int, **media: str) -> None:
-        """Save a picture of the page; `media` are features such as prefers_color_scheme."""
-        await self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        features = [{"name": k.replace("_", "-"), "value": v} for k, v in media.items()]
-        await self.send("Emulation.setEmulatedMedia", features=features)
-        shot = await self.send("Page.captureScreenshot")
-        path.write_bytes(base64.b64decode(shot["data"]))
-
 
 @asynccontextmanager
 async def chromium_page(url: str) -> AsyncIterator[Page]:
     """Start a browser, open `url`, and stop the browser in the end."""
     program = require_chromium()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(
-            [
-                program,
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-dev-shm-usage",
-                "--remote-debugging-port=0",
-                f"--user-data-dir={profile}",
-                "about:blank",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        process = await anyio.open_process(command, stdout=DEVNULL, stderr=DEVNULL)
         try:
-            address = await _debugging_address(Path(profile), process)
+            address = await _debugging_address(anyio.Path(profile), process)
             async with (
                 aiohttp.ClientSession() as session,
                 session.ws_connect(address, max_msg_size=0) as socket,
@@ -148,16 +128,16 @@ async def chromium_page(url: str) -> AsyncIterator[Page]:
                 yield page
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            await process.wait()
 
 
-async def _debugging_address(profile: Path, process: subprocess.Popen[bytes]) -> str:
+async def _debugging_address(profile: anyio.Path, process: Process) -> str:
     """Chromium writes its port and path to a file in its profile once it listens."""
     file = profile / "DevToolsActivePort"
     with anyio.fail_after(60):
         while True:
-            lines = file.read_text().split("\n") if file.exists() else []
+            lines = (await file.read_text()).split("\n") if await file.exists() else []
             if len(lines) > 1:
                 return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-            assert process.poll() is None, "the browser ended before it listened"
+            assert process.returncode is None, "the browser ended before it listened"
             await anyio.sleep(0.05)

@@ -12,6 +12,7 @@ import msgspec
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from muarl.evaluate import summarise
+from muarl.evaluate.statistics import wilson
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record import (
     Episode,
@@ -35,14 +36,14 @@ TOOLS = [
 PERSONAS = ("cooperative", "withholds", "changes_mind")
 
 
-def make_tokenizer(path: Path) -> Tokenizer:
-    """A byte-level tokenizer trained on a few sentences."""
+def make_tokenizer(path: Path, hostile: str = "") -> Tokenizer:
+    """A byte-level tokenizer trained on a few sentences; one token is the hostile text."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
-        special_tokens=["<|im_start|>", "<|im_end|>"],
+        special_tokens=["<|im_start|>", "<|im_end|>"] + ([hostile] if hostile else []),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -75,8 +76,10 @@ class EpisodeMaker:
             start = len(token_ids)
             token_ids.extend(self._ids(text + "<|im_end|>"))
             spans.append(Span(start, len(token_ids), iteration))
-            for _ in range(start, len(token_ids)):
-                logprobs.append(math.log(min(1.0, rng.betavariate(1.5 + 6 * skill, 0.6) + 1e-4)))
+            logprobs.extend(
+                math.log(min(1.0, rng.betavariate(1.5 + 6 * skill, 0.6) + 1e-4))
+                for _ in range(start, len(token_ids))
+            )
             return start, len(token_ids)
 
         def given(text: str) -> None:
@@ -195,7 +198,9 @@ def make_run(
         ),
         encoding="utf-8",
     )
-    maker = EpisodeMaker(make_tokenizer(folder / "model" / "tokenizer.json"), seed, hostile)
+    maker = EpisodeMaker(
+        make_tokenizer(folder / "model" / "tokenizer.json", hostile), seed, hostile
+    )
     lines: list[dict[str, Any]] = [
         {
             "kind": "cold_start",
@@ -206,7 +211,11 @@ def make_run(
         for step in range(0, 700, 5)
     ]
     lines += [
-        {"kind": "floor", "name": name + hostile, "success": value}
+        {
+            "kind": "floor",
+            "name": name + hostile,
+            "success": msgspec.to_builtins(wilson(round(value * 400), 400)),
+        }
         for name, value in (("do nothing", 0.108), ("random writes", 0.0))
     ]
     with JournalWriter(folder / "episodes.journal") as journal:
@@ -264,6 +273,8 @@ def iteration_line(
         "kl": 0.09 * (skill - 0.36) + rng.random() / 200,
         "entropy": 0.42 - 0.35 * skill + rng.random() / 40,
         "ratio_max": 1.2 + rng.random(),
+        "first_ratio_max": 1 + rng.random() / 1e6,
+        "rollout_s": rng.uniform(1, 2),
         "clip_fraction": 0.01 + rng.random() / 60,
         "grad_norm": 0.5 + rng.random(),
         "max_logprob_gap": 10 ** rng.uniform(-6, -5),

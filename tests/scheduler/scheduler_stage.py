@@ -93,7 +93,7 @@ class Stage:
 
 async def consume(keys: list[EpisodeKey], run_dialogue: RunDialogue, **more: Any) -> list[Group]:
     """Every group of a run, journaled nowhere unless `more` says where."""
-    settings = {"limits": Limits(), "journal": ListJournal()} | more
+    settings: dict[str, Any] = {"limits": Limits(), "journal": ListJournal()} | more
     async with run_groups(keys, run_dialogue, **settings) as groups:
         return [group async for group in groups]
 

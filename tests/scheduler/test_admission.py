@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_stage import plan_keys
 
@@ -19,6 +19,7 @@ def keys_of(sizes: list[int]) -> list[EpisodeKey]:
     return [key for g, size in enumerate(sizes) for key in whole[5 * g : 5 * g + size]]
 
 
+@settings(deadline=None)
 @given(sizes=SIZES, concurrency=st.integers(1, 7), attempts=st.integers(1, 3), data=st.data())
 def test_any_order_of_ends_gives_each_group_once_and_never_more_slots_than_there_are(
     sizes: list[int], concurrency: int, attempts: int, data: st.DataObject

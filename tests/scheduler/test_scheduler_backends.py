@@ -32,14 +32,28 @@ async def test_nothing_planned_gives_no_group() -> None:
 
 
 async def test_retries_come_before_new_dialogues_and_stop_at_the_limit() -> None:
-    keys = plan_keys(3, 1)
+    keys = plan_keys(2, 2)
     stage = Stage({keys[0]: [Act(outcome=Outcome.USER_FAULT)]})
     got = await stage.run_all(keys, Limits(concurrency=1, attempts=3, max_fault_rate=1.0))
-    assert [(plan.key, plan.attempt) for plan in stage.started] == [
-        (keys[0], 1), (keys[0], 2), (keys[0], 3), (keys[1], 1), (keys[2], 1),
-    ]  # fmt: skip
-    assert [group.num_faults for group in got] == [1, 0, 0]
+    started = [(plan.key, plan.attempt) for plan in stage.started]
+    assert started == [(keys[0], n) for n in (1, 2, 3)] + [(key, 1) for key in keys[1:]]
+    assert [group.num_faults for group in got] == [1, 0]
     assert stage.journal.keys == keys
+
+
+async def test_an_episode_that_ends_as_everything_is_cancelled_is_still_journaled() -> None:
+    (key,) = plan_keys(1, 1)
+    stage = Stage()
+    with anyio.CancelScope() as everything:
+
+        async def last(plan: EpisodePlan) -> Episode:
+            episode = await stage.run_dialogue(plan)
+            everything.cancel()
+            return episode
+
+        await consume([key], last, journal=stage.journal)
+    assert everything.cancelled_caught
+    assert stage.journal.keys == [key]
 
 
 async def test_a_journal_on_disk_resumes_to_the_same_groups(tmp_path: Path) -> None:

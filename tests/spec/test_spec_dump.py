@@ -113,7 +113,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("dump") / "spec.yaml"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(spec=files | runs, defaults=st.booleans())
 def test_a_dumped_spec_loads_back_equal(
     path: Path, spec: TasksFile | RunSpec, defaults: bool
@@ -124,7 +124,7 @@ def test_a_dumped_spec_loads_back_equal(
     assert again.model_dump_json() == spec.model_dump_json()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(value=text)
 def test_any_text_survives(value: str) -> None:
     fact = FactSpec(id="x", value=value)

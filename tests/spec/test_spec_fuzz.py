@@ -104,7 +104,7 @@ def attempt(folder: Path, kind: str, raw: bytes) -> None:
         assert 0 <= problem.line <= last_line
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(list(LOADERS)))
 def test_mutated_files_give_nothing_but_spec_errors(
     folder: Path, data: st.DataObject, kind: str
@@ -119,7 +119,7 @@ def test_random_bytes_give_nothing_but_spec_errors(folder: Path, raw: bytes, kin
     attempt(folder, kind, raw)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(shards=st.lists(st.sampled_from(SHARDS), max_size=30), kind=st.sampled_from(list(LOADERS)))
 def test_random_yaml_signs_give_nothing_but_spec_errors(
     folder: Path, shards: list[str], kind: str

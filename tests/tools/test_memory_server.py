@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -141,6 +142,31 @@ async def test_what_the_policy_did_wrong_is_an_error_it_can_read(
         assert not (await session.call(call("get_order", order_id="W1"))).is_error
 
 
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "order_id",
+    ["\ud800", float("nan"), nested(400), nested(50_000)],
+    ids=["surrogate", "nan", "deep", "deeper"],
+)
+async def test_arguments_that_are_no_json_are_an_error_the_policy_can_read(order_id: Any) -> None:
+    async with MemoryToolServer(serve).session(base()) as session:
+        result = await session.call(call("get_order", order_id=order_id))
+        assert result.is_error
+        assert result.content.startswith("the arguments cannot be sent as JSON: ")
+        result.content.encode()
+
+
+async def test_the_name_of_an_unknown_tool_is_cut() -> None:
+    async with MemoryToolServer(serve).session(base()) as session:
+        assert len((await session.call(call("x" * 10_000))).content) < 300
+
+
 async def test_tools_are_passed_on_exactly_as_the_server_gives_them() -> None:
     tools = MemoryToolServer(serve, stateless=True)
     expected = await serve(base()).list_tools()
@@ -265,7 +291,7 @@ async def _torn(server: MCPServer) -> AsyncIterator[None]:
     ("lifespan", "says"),
     [
         (_stuck, r"did not start within 0\.05 s \(tools\.start_timeout_s\)"),
-        (_torn, r"failed while closing: no goodbye"),
+        (_torn, r"failed: no goodbye"),
     ],
 )
 async def test_a_lifespan_that_hangs_or_raises_is_a_fault_of_the_server(
@@ -303,7 +329,9 @@ async def test_two_tools_of_one_name_are_refused() -> None:
             pytest.fail("it started")
 
 
-async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too() -> None:
+async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
         page = int(params.cursor or 0)
         tool = Tool(name=f"t{page}", input_schema={"type": "object"})
@@ -323,6 +351,7 @@ async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too()
         failed = await session.call(call("t0"))
         assert failed.is_error
         assert "secret" not in failed.content
+    assert "'t0' crashed: ZeroDivisionError: secret" in caplog.text
 
 
 def test_waits_of_tools_are_virtual_under_a_mock_clock() -> None:
@@ -335,6 +364,27 @@ def test_waits_of_tools_are_virtual_under_a_mock_clock() -> None:
             return [after, anyio.current_time()]
 
     assert run_in_virtual_time(main) == [60, 160]
+
+
+def test_a_tool_in_a_thread_still_answers_under_a_mock_clock() -> None:
+    def threaded(world: World) -> MCPServer:
+        server = MCPServer("threaded")
+
+        @server.tool()
+        def work() -> int:
+            # The mock clock takes the idle event loop for a reason to jump past the deadline.
+            time.sleep(0.02)
+            world["n"] += 1
+            return world["n"]
+
+        return server
+
+    async def main() -> ToolResult:
+        server = MemoryToolServer(threaded, stateless=True, call_timeout_s=1)
+        async with server.session(base()) as session:
+            return await session.call(call("work"))
+
+    assert run_in_virtual_time(main).content == "2"
 
 
 def test_one_server_serves_several_event_loops() -> None:

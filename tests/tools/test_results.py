@@ -76,6 +76,11 @@ def test_a_long_result_is_cut_and_says_so() -> None:
     assert error_text("t", texts("y" * 51), 50).startswith("y" * 50 + "\n[cut")
 
 
+def test_a_text_that_cannot_be_encoded_is_mended() -> None:
+    assert result_text(texts("a\ud800b"), LONG) == "a?b"
+    assert error_text("t", texts("a\ud800b"), LONG) == "a?b"
+
+
 def test_an_error_is_the_tools_own_message() -> None:
     assert error_text("get", texts("Error executing tool get: no order W1"), LONG) == "no order W1"
     assert error_text("get", texts("no order W1"), LONG) == "no order W1"

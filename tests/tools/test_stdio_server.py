@@ -19,13 +19,6 @@ from muarl.world import World, diff, plain
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK waits two seconds for an exit and two more after SIGTERM; tests need not."""
-    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.3)
-    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 0.3)
-
-
 def base() -> World:
     return World({"orders": {"W1": {"status": "pending", "items": [1, 2]}}, "open": True})
 
@@ -139,6 +132,13 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(ToolServerError, match=r"`no-such-program --fast` did not start: .*No such"):
         async with server.session(base()):
             pytest.fail("it started")
+
+
+async def test_arguments_that_are_no_json_do_not_break_the_connection(tmp_path: Path) -> None:
+    async with StdioToolServer(sound_server(), tmp_path).session(base()) as session:
+        assert (await session.call(call("get", key="\ud800"))).is_error
+        assert (await session.call(call("get", key="nowhere"))).is_error
+        assert (await session.call(call("get", key="open"))).content == "true"
 
 
 async def test_after_its_death_every_call_says_so(tmp_path: Path) -> None:

@@ -13,12 +13,20 @@ from muarl import __version__
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
+    "check": "prove a domain sound, without any model",
+    "train": "cold start, GRPO and held-out evaluation, from one run file",
+    "rollout": "run dialogues and keep their episodes",
+    "eval": "held-out success of a trained policy, with intervals",
+    "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`."""
 
 FOUND, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0: a run failed or a check found something; wrong spec or usage; Ctrl-C."""
+
+_SHOWN = 50
+"""Problems printed at once; a generator can make one mistake in a thousand tasks."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -56,8 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"unknown verb {verb!r}{hint}", USAGE)
     try:
         return _dispatch(verb, rest)
-    except SystemExit as usage:  # argparse has said what is wrong
-        return usage.code if isinstance(usage.code, int) else USAGE
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FOUND
@@ -74,7 +80,11 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(parser)
-        return module.run(parser.parse_args(rest))
+        try:
+            args = parser.parse_args(rest)
+        except SystemExit as usage:  # argparse has printed the help, or what is wrong
+            return USAGE if usage.code else 0
+        return module.run(args)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _EXTRAS:
@@ -100,7 +110,11 @@ def _report(error: BaseException) -> int:
 
 def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
-    return str(error) if isinstance(error, SpecError) else f"muarl: {error}"
+    if not isinstance(error, SpecError):
+        return f"muarl: {error}"
+    lines = [str(problem) for problem in error.problems[:_SHOWN]]
+    hidden = len(error.problems) - len(lines)
+    return "\n".join([*lines, f"muarl: and {hidden} more problems"] if hidden else lines)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

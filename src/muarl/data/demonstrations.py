@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import structs
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.replay import replay_problem
@@ -11,8 +13,9 @@ from muarl.domain import Domain
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
-from muarl.scheduler import Limits, run_groups
+from muarl.scheduler import Group
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
@@ -37,6 +40,8 @@ async def demonstrations(
     run_seed: int,
     count: int | None = None,
     journal: Journal | None = None,
+    done: Mapping[EpisodeKey, Episode] | None = None,
+    stop: StopSignal | None = None,
     on_episode: Callable[[int], None] = lambda _done: None,
 ) -> list[Episode]:
     """Play expert dialogues with the spec's imperfections and keep those that replay.
@@ -51,7 +56,7 @@ async def demonstrations(
     tasks = domain.tasks(spec.split)
     rounds = math.ceil(count / len(tasks))
     keys = episode_keys(tasks, run_seed=run_seed, phase=PHASE, group_size=rounds)
-    keys = sorted(keys, key=lambda key: key.sample)[:count]
+    keys = sorted(sorted(keys, key=lambda key: key.sample)[:count], key=lambda key: key.task_id)
     by_id = {task.id: task for task in tasks}
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
@@ -66,38 +71,33 @@ async def demonstrations(
         user=UserSpec(scripted=ScriptedUserSpec()),
         policy_for=expert,
     )
+    played = 0
+
+    def tell(group: Group) -> None:
+        nonlocal played
+        played += len(group.episodes)
+        on_episode(played)
+
+    groups = await run_round(
+        keys,
+        runner,
+        limits=structs.replace(bounds(limits), attempts=1, concurrency=min(limits.concurrency, 32)),
+        journal=journal or Unjournaled(),
+        done=done,
+        stop=stop,
+        on_group=tell,
+    )
     kept: list[Episode] = []
     lost: list[str] = []
-    bounds = Limits(
-        concurrency=min(limits.concurrency, 32),
-        deadline_s=limits.deadline_s,
-        attempts=1,
-        max_fault_rate=limits.max_fault_rate,
-    )
-    async with run_groups(
-        sorted(keys, key=lambda key: key.task_id), runner, limits=bounds, journal=journal or Unjournaled()
-    ) as groups:
-        async for group in groups:
-            for episode in group.episodes:
-                problem = episode.error or await replay_problem(
-                    domain, by_id[episode.key.task_id], episode
-                )
-                if problem is None:
-                    kept.append(episode)
-                else:
-                    lost.append(f"{episode.key}: {problem}")
-            on_episode(len(kept))
+    for episode in (episode for group in groups for episode in group.episodes):
+        task = by_id[episode.key.task_id]
+        problem = episode.error or await replay_problem(domain, task, episode)
+        if problem is None:
+            kept.append(episode)
+        else:
+            lost.append(f"{episode.key}: {problem}")
     if len(lost) * 100 > count:
         raise TrainError(
             f"{len(lost)} of {count} expert dialogues could not be verified; the first: {lost[0]}"
         )
-    return sorted(kept, key=lambda episode: str(episode.key))
-
-
-def dialogue_text(renderer: Renderer, episodes: Sequence[Episode]) -> list[str]:
-    """Rendered text of episodes, control tokens and all; what a tiny tokenizer is trained on."""
-    return [
-        renderer.tokenizer.decode(sample.token_ids)
-        for episode in episodes
-        for sample in episode.samples
-    ]
+    return kept

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muarl.domain import Agent
+from muarl.errors import PolicyError
+from muarl.messages import Message
 from muarl.policy import GenerateRequest, Generation
 from muarl.render import Renderer
 
@@ -21,7 +25,7 @@ class ExpertPolicy:
         self._renderer = renderer
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        ids = self._renderer.encode_reply(self._agent.act(request.history))
+        ids = self._renderer.encode_reply(self._act(request.history))
         ids = ids[: request.max_tokens]
         complete = ids[-1] in request.stop_token_ids
         return Generation(
@@ -30,3 +34,10 @@ class ExpertPolicy:
             finish_reason="stop" if complete else "length",
             policy_version=self.policy_version,
         )
+
+    def _act(self, history: Sequence[Message]) -> Message:
+        try:
+            return self._agent.act(history)
+        except Exception as error:  # boundary: the author's agent may raise anything
+            kind = type(error).__name__
+            raise PolicyError(f"the agent raised {kind}: {error}") from error

@@ -20,9 +20,7 @@ async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> st
         for number, turn in enumerate(episode.turns):
             for call, recorded in zip(turn.message.tool_calls, turn.results, strict=False):
                 answer = await session.call(
-                    ToolCall(
-                        id=call.id, name=call.name, arguments=call.arguments, error=call.error
-                    )
+                    ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
                 )
                 if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
                     return (

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.domain import Domain
+from muarl.domain import Agent, Domain
 from muarl.messages import Message, ToolCall, ToolSpec
 
 TRIVIAL = ("do_nothing", "refuse_all", "transfer_at_once", "random_write", "empty_reply")
@@ -73,12 +73,13 @@ class RandomWrite:
 
 def trivial_agent(
     name: str, domain: Domain, tools: Sequence[ToolSpec], rng: random.Random
-) -> DoNothing | RefuseAll | EmptyReply | CallOnce | RandomWrite:
+) -> Agent:
     """A trivial agent for one dialogue, by name."""
     spec = domain.spec
     if name == "random_write":
         return RandomWrite([tool for tool in tools if tool.name in spec.writes], rng)
     if name == "transfer_at_once" and spec.terminal:
         return CallOnce(spec.terminal[0])
-    kinds = {"refuse_all": RefuseAll, "empty_reply": EmptyReply}
-    return kinds.get(name, DoNothing)()
+    if name == "refuse_all":
+        return RefuseAll()
+    return EmptyReply() if name == "empty_reply" else DoNothing()

@@ -19,6 +19,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from transformers import AttentionInterface, PreTrainedModel
 
@@ -26,6 +27,9 @@ from muarl.errors import SetupError
 from muarl.policy.slot_cache import Prefix, Slot, SlotCache
 
 ATTENTION = "muarl_slots"
+
+# Keys and values one attention call gathers: they should still be in a core's cache when read.
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,12 @@ class SharedBlock:
     """Tokens that attend to the first `length` tokens of one prefix.
 
     Attributes:
-        tokens: [n] indices in the flat batch.
+        tokens: [n] indices in the flat batch; None for all of them.
         prefix: Where the keys and values are.
         length: How many of them.
     """
 
-    tokens: torch.Tensor
+    tokens: torch.Tensor | None
     prefix: Prefix
     length: int
 
@@ -70,17 +74,26 @@ class Pass:
 
     Attributes:
         cache: Storage to write to and read from.
-        slots: [N] storage row of each token.
-        offsets: [N] its place in that row.
+        places: [N] where each token's key and value go in the storage, slot * max_len + offset.
         blocks: Cover all tokens in order.
         shared: Cover the tokens whose dialogue has a prefix.
     """
 
     cache: SlotCache
-    slots: torch.Tensor
-    offsets: torch.Tensor
+    places: torch.Tensor
     blocks: list[Block]
     shared: list[SharedBlock]
+
+
+def block_order(held: int, count: int) -> tuple[int, int]:
+    """Sort key that puts rows of like size together, which `plan` makes blocks of.
+
+    Args:
+        held: Own tokens in the row's slot.
+        count: New tokens; padding to the longest of a block adds at most a quarter, or 7 tokens.
+    """
+    step = max(8, 1 << (count.bit_length() - 3)) if count > 1 else 1
+    return -(-count // step), held + count
 
 
 def plan(
@@ -96,37 +109,51 @@ def plan(
     Args:
         cache: Where keys and values go.
         rows: Slot and number of new tokens of each dialogue, in the order of the flat batch,
-            by increasing number of new tokens.
+            sorted by `block_order`.
         groups: G, heads that share keys and values.
         dtype: Of the model's activations.
         device: Of the model.
 
     Example:
-        Rows with 1, 1, 3 new tokens that hold 7, 4 and 2 own tokens already:
+        Rows with 1, 1, 3 new tokens that hold 4, 7 and 2 own tokens already:
 
-            flat batch   a b c d e      slots [a b c c c]   offsets [7 4 2 3 4]
+            flat batch   a b c d e      slots [a b c c c]   offsets [4 7 2 3 4]
             blocks       [a b] L=1 S=8, [c d e] L=3 S=5
     """
-    slots = torch.tensor([slot.index for slot, count in rows for _ in range(count)], device=device)
-    offsets = torch.tensor(
-        [len(slot.ids) - slot.shared + i for slot, count in rows for i in range(count)],
-        device=device,
-    )
+    counts = np.array([count for _, count in rows])
+    held = np.array([len(slot.ids) - slot.shared for slot, _ in rows])
+    index = np.array([slot.index for slot, _ in rows])
+    starts = np.cumsum(counts) - counts
+    within = np.arange(counts.sum()) - starts.repeat(counts)
+    slots = torch.from_numpy(index.repeat(counts)).to(device)
+    offsets = torch.from_numpy(held.repeat(counts) + within).to(device)
     blocks: list[Block] = []
     start = token = 0
-    while start < len(rows):
-        shortest = rows[start][1]
-        end = start
-        # Rows that sample one token apart from those that read a prompt: padding costs attention.
-        while end < len(rows) and (shortest > 1 or rows[end][1] == 1):
-            end += 1
-        counts = [count for _, count in rows[start:end]]
-        tokens = slice(token, token + sum(counts))
+    for end in _block_ends(rows, cache.token_bytes):
+        new = counts[start:end]
+        tokens = slice(token, token + int(new.sum()))
+        span = int((held[start:end] + new).max())
         blocks.append(
-            _block(tokens, counts, slots[tokens], offsets[tokens], groups=groups, dtype=dtype)
+            _block(tokens, new.tolist(), slots[tokens], offsets[tokens], span, groups, dtype)
         )
         start, token = end, tokens.stop
-    return Pass(cache, slots, offsets, blocks, _shared_blocks(rows, device))
+    place = slots * cache.max_len + offsets
+    return Pass(cache, place, blocks, _shared_blocks(rows, device))
+
+
+def _block_ends(rows: Sequence[tuple[Slot, int]], token_bytes: int) -> list[int]:
+    ends = []
+    first = (0, 0)
+    size = 0
+    for i, (slot, count) in enumerate(rows):
+        key = block_order(len(slot.ids) - slot.shared, count)
+        size += 1
+        if i and (key[0] != first[0] or size * key[1] * token_bytes > _BLOCK_BYTES):
+            ends.append(i)
+            size = 1
+        if size == 1:
+            first = key
+    return [*ends, len(rows)]
 
 
 def _block(
@@ -134,11 +161,10 @@ def _block(
     counts: list[int],
     slots: torch.Tensor,
     offsets: torch.Tensor,
-    *,
+    span: int,
     groups: int,
     dtype: torch.dtype,
 ) -> Block:
-    span = int(offsets.max()) + 1
     keys = torch.arange(span, device=offsets.device)
     longest = max(counts)
     if longest == 1:
@@ -167,11 +193,15 @@ def _shared_blocks(rows: Sequence[tuple[Slot, int]], device: torch.device) -> li
     for slot, count in rows:
         if slot.prefix is not None:
             prefixes[id(slot.prefix)] = slot.prefix
-            place = tokens.setdefault((id(slot.prefix), slot.shared), [])
-            place.extend(range(position, position + count))
+            here = tokens.setdefault((id(slot.prefix), slot.shared), [])
+            here.extend(range(position, position + count))
         position += count
     return [
-        SharedBlock(torch.tensor(index, device=device), prefixes[key], length)
+        SharedBlock(
+            None if len(index) == position else torch.tensor(index, device=device),
+            prefixes[key],
+            length,
+        )
         for (key, length), index in tokens.items()
     ]
 
@@ -225,18 +255,18 @@ def slot_attention(
     """Transformers' attention interface: `[1, H, N, D]` in, `[1, N, H, D]` out."""
     layer: int = module.layer_idx  # type: ignore[assignment]
     keys, values = slot_pass.cache.keys[layer], slot_pass.cache.values[layer]
-    keys[slot_pass.slots, :, slot_pass.offsets] = key[0].transpose(0, 1)
-    values[slot_pass.slots, :, slot_pass.offsets] = value[0].transpose(0, 1)
-    kv_heads, head_dim = keys.shape[1], keys.shape[3]
-    tokens = query.shape[2]
+    tokens, kv_heads, head_dim = query.shape[2], keys.shape[2], keys.shape[3]
+    keys.flatten(0, 1).index_copy_(0, slot_pass.places, key[0].transpose(0, 1))
+    values.flatten(0, 1).index_copy_(0, slot_pass.places, value[0].transpose(0, 1))
     q = query[0].transpose(0, 1).reshape(tokens, kv_heads, -1, head_dim)  # [N, K, G, D]
     parts = [_own(q[block.tokens], keys, values, block, scaling) for block in slot_pass.blocks]
     out = torch.cat([part[0] for part in parts])  # [N, K, G, D]
     norm = torch.cat([part[1] for part in parts])  # [N, K, G]
     for shared in slot_pass.shared:
-        other, other_norm = _prefix(q[shared.tokens], shared, layer, scaling)
-        share = torch.sigmoid(other_norm - norm[shared.tokens])[..., None]
-        out[shared.tokens] = torch.lerp(out[shared.tokens], other, share.to(out.dtype))
+        at = slice(None) if shared.tokens is None else shared.tokens
+        other, other_norm = _prefix(q[at], shared, layer, scaling)
+        share = torch.sigmoid(other_norm - norm[at]).to(out.dtype)[..., None]
+        out[at] = torch.lerp(out[at], other, share)
     return out.reshape(1, tokens, -1, head_dim), None
 
 
@@ -244,8 +274,8 @@ def _own(
     query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, block: Block, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention of a block's tokens [n, K, G, D] to their slots: the same shape, and [n, K, G]."""
-    key = keys[:, :, : block.span].index_select(0, block.slots)
-    value = values[:, :, : block.span].index_select(0, block.slots)
+    key = keys[:, : block.span].index_select(0, block.slots).transpose(1, 2)  # [R, K, S, D]
+    value = values[:, : block.span].index_select(0, block.slots).transpose(1, 2)
     if block.pad is None:
         return attend(query, key, value, block.bias, scale)
     _, kv_heads, group, head_dim = query.shape
@@ -263,8 +293,8 @@ def _prefix(
     """Attention of tokens [n, K, G, D] to a prefix, all of it visible: like `_own`."""
     tokens, kv_heads, group, head_dim = query.shape
     flat = query.transpose(0, 1).reshape(1, kv_heads, tokens * group, head_dim)
-    key = shared.prefix.keys[layer][None, :, : shared.length]
-    value = shared.prefix.values[layer][None, :, : shared.length]
+    key = shared.prefix.keys[layer][None, : shared.length].transpose(1, 2)
+    value = shared.prefix.values[layer][None, : shared.length].transpose(1, 2)
     out, norm = attend(flat, key, value, None, scale)
     out = out.reshape(kv_heads, tokens, group, head_dim).transpose(0, 1)
     return out, norm.reshape(kv_heads, tokens, group).transpose(0, 1)

@@ -44,7 +44,7 @@ class Prefix:
     Attributes:
         ids: [P] the tokens.
         length: How many of them new dialogues share; it only ever shrinks, towards what all share.
-        keys: Per layer `[kv_heads, P, head_dim]`.
+        keys: Per layer `[P, kv_heads, head_dim]`.
         values: Like keys.
     """
 
@@ -83,11 +83,13 @@ class Slot:
 
 
 class SlotCache:
-    """Storage `[slots, kv_heads, max_len, head_dim]` per layer, and who has which slot.
+    """Storage `[slots, max_len, kv_heads, head_dim]` per layer, and who has which slot.
 
     Attributes:
         keys: Per layer.
         values: Per layer.
+        max_len: Tokens a slot can hold.
+        token_bytes: Of one token's key and value in one layer.
     """
 
     def __init__(
@@ -104,9 +106,11 @@ class SlotCache:
     ) -> None:
         # Zeros, not empty: masked positions are multiplied by zero, and 0 * NaN is NaN. On Linux
         # pages of zeros take memory only once they are written.
-        shape = (slots, kv_heads, max_len, head_dim)
+        shape = (slots, max_len, kv_heads, head_dim)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
         self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.max_len = max_len
+        self.token_bytes = 2 * kv_heads * head_dim * dtype.itemsize
         self._free = list(range(slots - 1, -1, -1))
         self._slots: dict[str, Slot] = {}  # least recently used first
         self._num_busy = 0
@@ -205,8 +209,8 @@ class SlotCache:
         for held, storage in ((prefix.keys, self.keys), (prefix.values, self.values)):
             for layer in storage:
                 row = layer[slot.index]
-                held.append(row[:, :length].clone())
-                row[:, :own] = row[:, length : length + own].clone()
+                held.append(row[:length].clone())
+                row[:own] = row[length : length + own].clone()
         slot.prefix, slot.shared = prefix, length
         return prefix
 

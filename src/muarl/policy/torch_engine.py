@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from muarl.policy.draw import draw, uniforms
 from muarl.policy.protocol import GenerateRequest, Generation
-from muarl.policy.slot_attention import plan, view_of
+from muarl.policy.slot_attention import block_order, plan, view_of
 from muarl.policy.slot_cache import Slot, SlotCache
 
 # New tokens computed in one step: bounds the memory of activations, and how long running rows wait.
@@ -106,7 +106,7 @@ class Engine:
         self._admit()
         if not self._running:
             return []
-        self._running.sort(key=lambda row: len(row.pending))
+        self._running.sort(key=_size)
         with torch.no_grad():
             logits = self._forward(self._running)
             tokens, logprobs = self._draw(logits, self._running)
@@ -184,6 +184,11 @@ class Engine:
         """The slot keeps what it holds, for the dialogue's next message, but may be evicted."""
         self._cache.release(_slot(row))
         row.slot = None
+
+
+def _size(row: Row) -> tuple[int, int]:
+    slot = _slot(row)
+    return block_order(len(slot.ids) - slot.shared, len(row.pending))
 
 
 def _slot(row: Row) -> Slot:

@@ -6,14 +6,17 @@ first (the short ones), and the same journal always gives the same page.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
-import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muarl.evaluate.summary import succeeded
-from muarl.record import Episode
+from muarl.record import Episode, EpisodeKey
+
+MOST = 600
+"""Episodes a page shows, whatever the caps below allow."""
 
 VERDICTS = ("failed", "passed", "fault")
 
@@ -30,7 +33,10 @@ class Caps:
 LAST_EVALUATION = Caps(failed=60, passed=20, fault=20)
 EARLIER_EVALUATION = Caps(failed=15, passed=10, fault=5)
 ITERATION = Caps(failed=2, passed=2, fault=1)
-OTHER = Caps(failed=10, passed=10, fault=5)
+OTHER = Caps(failed=5, passed=5, fault=5)
+
+
+_Entry = tuple[int, int, Episode]
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,8 @@ class Choice:
     """The episodes to show, and what they were chosen from.
 
     Attributes:
-        episodes: At most as many as the caps allow, the most telling first: every part of the run
-            has its first episode before any has its second.
+        episodes: At most as many as the caps allow; every phase and verdict has its first episode
+            before any has its second.
         totals: (phase, verdict) to episodes in the journal.
         phases: In the order to read them: last evaluation, earlier ones, training, the rest.
     """
@@ -57,15 +63,15 @@ def verdict(episode: Episode) -> str:
 
 
 def choose(episodes: Iterable[Episode]) -> Choice:
-    """Choose from a journal in one pass, holding no more than the choice."""
-    heaps: dict[tuple[str, int, str], list[tuple[int, int, Episode]]] = {}
+    """Choose from a journal in one pass, holding little more than the choice."""
+    heaps: dict[tuple[str, str, int], list[_Entry]] = {}
     totals: Counter[tuple[str, str]] = Counter()
     for number, episode in enumerate(episodes):
         phase, kind = episode.key.phase, verdict(episode)
         totals[phase, kind] += 1
-        heap = heaps.setdefault((phase, episode.key.iteration, kind), [])
+        heap = heaps.setdefault((phase, kind, episode.key.iteration), [])
         # The heap's first entry is its worst: the highest hash, the number breaking ties.
-        entry = (-zlib.crc32(str(episode.key).encode()), number, episode)
+        entry = (-_hash(episode.key), number, episode)
         if len(heap) < getattr(_caps(phase), kind):
             heapq.heappush(heap, entry)
         else:
@@ -73,16 +79,24 @@ def choose(episodes: Iterable[Episode]) -> Choice:
     seen = dict.fromkeys(phase for phase, _ in totals)
     last = _last_evaluation(seen)
     phases = sorted(seen, key=lambda p: (p not in last, not _is_eval(p), p != "train"))
-    ranked = []
-    for (phase, iteration, kind), heap in heaps.items():
+    queues: defaultdict[tuple[int, int], list[tuple[int, int, Episode]]] = defaultdict(list)
+    for (phase, kind, _), heap in heaps.items():
         earlier = _is_eval(phase) and phase not in last
         cap = getattr(EARLIER_EVALUATION if earlier else _caps(phase), kind)
         best = sorted(heap, key=lambda entry: entry[:2], reverse=True)[:cap]
-        for rank, (_, number, episode) in enumerate(best):
-            place = (rank, phases.index(phase), VERDICTS.index(kind), iteration, number)
-            ranked.append((place, episode))
+        queue = queues[phases.index(phase), VERDICTS.index(kind)]
+        queue.extend((rank, -negated, episode) for rank, (negated, _, episode) in enumerate(best))
+    # Round after round, every phase and verdict gives one; training spreads over its iterations.
+    ranked = []
+    for place, queue in queues.items():
+        queue.sort(key=lambda entry: entry[:2])
+        ranked += [((turn, place), episode) for turn, (_, _, episode) in enumerate(queue)]
     ranked.sort(key=lambda pair: pair[0])
-    return Choice([episode for _, episode in ranked], totals, phases)
+    return Choice([episode for _, episode in ranked[:MOST]], totals, phases)
+
+
+def _hash(key: EpisodeKey) -> int:
+    return int.from_bytes(hashlib.blake2b(str(key).encode(), digest_size=8).digest())
 
 
 def _is_eval(phase: str) -> bool:

@@ -10,6 +10,18 @@ The folder's form:
 
 The first three are written at the start, so a folder without them is not a run. The rest may be
 missing; the report says so.
+
+Kinds of metric lines, all fields optional:
+
+    cold_start   step, loss, lr
+    iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
+                 groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
+                 max_logprob_gap, turns_mean, response_tokens_mean, tool_calls {tool: calls per
+                 episode}, sampled_tokens_per_s, wall_s, rollout_s, faults, fork_rate, token_drift,
+                 policy_version
+    eval         phase ("base", "cold", "final"), temperature, and the fields of an EvalSummary;
+                 the first line's temperature is the headline's
+    floor        name of a trivial policy, success (a number or an Interval)
 """
 
 from __future__ import annotations

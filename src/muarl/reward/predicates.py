@@ -38,7 +38,9 @@ def evaluate(predicate: PredicateSpec, evidence: Evidence) -> PredicateResult:
     try:
         score, reason = _CHECKS[predicate.kind](getattr(predicate, predicate.kind), evidence)
     except Exception as error:  # boundary: whatever a check trips over becomes its typed error
-        raise RewardError(f"predicate {predicate.name!r} could not be evaluated: {error}") from error
+        raise RewardError(
+            f"predicate {predicate.name!r} could not be evaluated: {error}"
+        ) from error
     return PredicateResult(predicate.name, score, reason)
 
 

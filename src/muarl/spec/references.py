@@ -7,7 +7,7 @@ references, the folder that holds them. Nothing of a domain is imported.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +84,17 @@ def tasks_findings(file: TasksFile, domain: DomainSpec | None) -> Iterator[Findi
             yield Finding((*at, "id"), message)
         for finding in task_findings(task, domain):
             yield finding.below(*at)
+
+
+def generated_findings(tasks: Iterable[TaskSpec], domain: DomainSpec) -> Iterator[str]:
+    """Ids given twice and dangling names of tasks that no file holds."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            yield f"task {task.id!r}: the id is given twice"
+        seen.add(task.id)
+        for finding in task_findings(task, domain):
+            yield f"task {task.id!r}: {finding.message}"
 
 
 def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding]:

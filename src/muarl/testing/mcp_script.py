@@ -72,8 +72,11 @@ def answer(
             ]
         )
     if method == "tools/call":
-        text = call(params["name"], params.get("arguments", {}), world, fault)
-        return result(content=[{"type": "text", "text": text}])
+        try:
+            text, bad = call(params["name"], params.get("arguments", {}), world, fault), False
+        except KeyError as error:
+            text, bad = f"no {error}", True
+        return result(content=[{"type": "text", "text": text}], isError=bad)
     if method == "resources/read" and fault != "no_world":
         text = "not json" if fault == "not_json" else json.dumps(world)
         return result(contents=[{"uri": params["uri"], "text": text}])

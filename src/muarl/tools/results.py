@@ -22,7 +22,7 @@ def result_text(result: CallToolResult, max_chars: int) -> str:
     text = "\n".join(_compact(_block_text(block)) for block in result.content)
     if not text and result.structured_content is not None:
         text = msgspec.json.encode(_unwrapped(result.structured_content)).decode()
-    return _cut(text, max_chars)
+    return cut(text, max_chars)
 
 
 def error_text(tool: str, result: CallToolResult, max_chars: int) -> str:
@@ -35,7 +35,7 @@ def error_text(tool: str, result: CallToolResult, max_chars: int) -> str:
         )
     elif is_crash(tool, result) or not text:
         text = f"tool {tool!r} failed"
-    return _cut(text, max_chars)
+    return cut(text, max_chars)
 
 
 def is_crash(tool: str, result: CallToolResult) -> bool:
@@ -74,7 +74,9 @@ def _unwrapped(structured: object) -> object:
     return structured
 
 
-def _cut(text: str, max_chars: int) -> str:
+def cut(text: str, max_chars: int) -> str:
+    """A text that can be encoded, of at most `max_chars` and a line that says what was cut."""
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair has no tokens
     if len(text) <= max_chars:
         return text
     return f"{text[:max_chars]}\n[cut: the first {max_chars} of {len(text)} characters]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
@@ -23,8 +24,10 @@ from pydantic import ValidationError
 
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
-from muarl.tools.results import error_text, is_crash, result_text
+from muarl.tools.results import cut, error_text, is_crash, result_text
 from muarl.tools.sdk_logs import CrashLog, hearing, reason
+
+_NAME_CHARS = 80
 
 AnyRequest = Request[Any, Any]
 Answer = TypeVar("Answer", bound=Result)
@@ -74,24 +77,29 @@ class McpSession:
             return _error(call, call.error)
         if call.name not in self._names:
             offered = ", ".join(tool.name for tool in self.tools) or "none"
-            return _error(call, f"unknown tool {call.name!r}; tools: {offered}")
-        heard: list[BaseException] = []
-        # Not `Client.call_tool`: it lists the tools once per session and checks the structured
-        # content against the output schema, which the server has done and the policy never sees.
-        request = CallToolRequest(
-            params=CallToolRequestParams(name=call.name, arguments=call.arguments)
-        )
+            return _error(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
         try:
-            result = await self.ask(request, CallToolResult, f"a call of {call.name!r}", heard)
-        except MCPError as error:
-            return _error(call, error.message)
+            request = _request(call)
+        except (ValueError, RecursionError) as error:
+            return _error(call, f"the arguments cannot be sent as JSON: {error}")
+        heard: list[BaseException] = []
+        what = f"a call of {call.name!r}"
         limit = self._carrier.limits.max_result_chars
+        try:
+            result = await self.ask(request, CallToolResult, what, heard)
+        except MCPError as error:
+            if heard:
+                self._report_crash(call, heard)
+            return _error(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
         if is_crash(call.name, result):
-            why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
-            self._carrier.crashes.report(call.name, why)
+            self._report_crash(call, heard)
         return _error(call, error_text(call.name, result, limit))
+
+    def _report_crash(self, call: ToolCall, heard: list[BaseException]) -> None:
+        why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
+        self._carrier.crashes.report(call.name, why)
 
     async def ask(
         self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
@@ -128,6 +136,24 @@ class McpSession:
             raise
 
 
+def _request(call: ToolCall) -> CallToolRequest:
+    """The request for a call that a model wrote.
+
+    `Client.call_tool` is not used: it lists the tools once per session and checks the structured
+    content against the output schema, which the server has done and the policy never sees.
+
+    Raises:
+        ValueError: An argument is no JSON (not a number, half a surrogate pair) or nested too deep.
+        RecursionError: Likewise too deep.
+    """
+    json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
+    request = CallToolRequest(
+        params=CallToolRequestParams(name=call.name, arguments=call.arguments)
+    )
+    request.model_dump_json()
+    return request
+
+
 def _error(call: ToolCall, text: str) -> ToolResult:
     return ToolResult(call.id, call.name, text, is_error=True)
 
@@ -144,7 +170,7 @@ async def connected(
         tools: The tools the server offers, where they are known already.
 
     Raises:
-        ToolServerError: The server did not start, or failed to close.
+        ToolServerError: The server did not start, or failed on its own.
     """
     seconds = carrier.limits.start_timeout_s
     session: McpSession | None = None
@@ -194,7 +220,7 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         why = str(error)
     else:
         why = reason(error)
-    return carrier.failure(f"{'failed while closing' if started else 'did not start'}: {why}")
+    return carrier.failure(f"{'failed' if started else 'did not start'}: {why}")
 
 
 async def _list_tools(client: Client, carrier: Carrier) -> tuple[ToolSpec, ...]:

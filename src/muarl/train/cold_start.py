@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer
@@ -16,7 +17,9 @@ def cold_start(
     samples: Sequence[Sample],
     spec: ColdStartSpec,
     rng: random.Random,
-    on_step: Callable[[int, SftMetrics], None],
+    *,
+    after_step: Callable[[int, SftMetrics], bool],
+    first_step: int = 0,
 ) -> None:
     """Run the supervised updates.
 
@@ -24,18 +27,18 @@ def cold_start(
         trainer: Moves the weights.
         samples: Of expert episodes.
         spec: How many steps, how large, how fast.
-        rng: Draws the order.
-        on_step: Called after each step with its number (from 1) and its metrics.
+        rng: Draws the order; the same one, fresh, when a cold start is taken up again.
+        after_step: Told each step's number (from 1) and metrics; False ends the cold start there.
+        first_step: Steps already done.
     """
-    batches = _batches(samples, spec.tokens_per_step, rng)
-    for step in range(spec.steps):
+    batches = islice(_batches(samples, spec.tokens_per_step, rng), first_step, None)
+    for step in range(first_step, spec.steps):
         lr = cold_start_lr(step, steps=spec.steps, peak=spec.lr)
-        on_step(step + 1, trainer.sft_step(next(batches), lr))
+        if not after_step(step + 1, trainer.sft_step(next(batches), lr)):
+            return
 
 
-def _batches(
-    samples: Sequence[Sample], tokens: int, rng: random.Random
-) -> Iterator[list[Sample]]:
+def _batches(samples: Sequence[Sample], tokens: int, rng: random.Random) -> Iterator[list[Sample]]:
     """Batches of about `tokens` tokens past the shared prompt, epoch after epoch."""
     batch: list[Sample] = []
     filled = 0

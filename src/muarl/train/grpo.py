@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from muarl.evaluate.statistics import bootstrap_mean
 from muarl.kernel.advantage import group_advantages
 from muarl.kernel.step import GrpoMetrics
 from muarl.record import Episode, Sample
@@ -15,9 +16,7 @@ from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
 
 
-def training_set(
-    groups: Sequence[Group], spec: GrpoSpec
-) -> tuple[list[Sample], list[float]]:
+def training_set(groups: Sequence[Group], spec: GrpoSpec) -> tuple[list[Sample], list[float]]:
     """Samples with their advantages. Faults are left out of baseline and loss alike (law L2).
 
     Groups in which all earned the same teach nothing and are left out too, unless a divergence is
@@ -48,17 +47,25 @@ def split_updates(
     return [([samples[i] for i in p], [advantages[i] for i in p]) for p in parts if p]
 
 
-def round_metrics(groups: Sequence[Group]) -> dict[str, Any]:
-    """What a round of rollouts looked like. Faulty episodes are only counted."""
+def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
+    """What a round of rollouts looked like. Faulty episodes are only counted.
+
+    The reward's interval is bootstrapped over tasks; `seed` draws it.
+    """
     episodes = [e for group in groups for e in group.episodes]
     scored = [e for e in episodes if e.reward is not None]
-    rewards = [e.reward for e in scored if e.reward is not None]
+    by_task = {
+        group.key[2]: [e.reward for e in group.episodes if e.reward is not None] for group in groups
+    }
+    reward = bootstrap_mean({task: r for task, r in by_task.items() if r}, seed=seed)
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]
     calls = Counter(name for e in scored for name, _, _ in e.calls())
     return {
         "episodes": len(episodes),
         "faults": len(episodes) - len(scored),
-        "reward_mean": fmean(rewards) if rewards else None,
+        "reward_mean": reward.value,
+        "reward_low": reward.low,
+        "reward_high": reward.high,
         "groups_all_pass": sum(s == {1.0} for s in spreads),
         "groups_all_fail": sum(s == {0.0} for s in spreads),
         "groups_mixed": sum(len(s) > 1 for s in spreads),
@@ -83,7 +90,6 @@ def update_metrics(updates: Sequence[GrpoMetrics]) -> dict[str, float]:
 
     return {
         "loss": mean("loss"),
-        "kl": mean("kl"),
         "entropy": mean("entropy"),
         "first_ratio_mean": updates[0].ratio_mean,
         "first_ratio_max": updates[0].ratio_max,
@@ -108,6 +114,9 @@ def token_drift(episodes: Sequence[Episode]) -> int:
             ends = [0, *(span.end for span in sample.spans)]
             drift += sum(span.start < end for span, end in zip(sample.spans, ends, strict=False))
             turns = [(t.start, t.end) for t in episode.turns if t.sample == index]
-            drift += sum(a != b for a, b in zip(turns, [(s.start, s.end) for s in sample.spans], strict=False))
+            drift += sum(
+                a != b
+                for a, b in zip(turns, [(s.start, s.end) for s in sample.spans], strict=False)
+            )
             drift += abs(len(turns) - len(sample.spans))
     return drift

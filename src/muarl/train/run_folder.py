@@ -1,12 +1,12 @@
 """The folder a run leaves behind, readable at every moment.
 
-    spec.resolved.yaml   the run's spec, every default written out
-    versions.json        muarl, Python, libraries, machine
-    metrics.jsonl        one JSON object per line; see `log`
-    episodes.journal     every episode, before it is used
-    model/               the tokenizer and the newest weights, in Hugging Face form
-    checkpoint/          weights, optimizer and counters, for --resume
-    report.html          written by `muarl report`
+spec.resolved.yaml   the run's spec, every default written out
+versions.json        muarl, Python, libraries, machine
+metrics.jsonl        one JSON object per line; see `log`
+episodes.journal     every episode, before it is used
+model/               the tokenizer and the newest weights, in Hugging Face form
+checkpoint/          weights, optimizer and counters, for --resume
+report.html          written by `muarl report`
 """
 
 from __future__ import annotations

@@ -92,9 +92,7 @@ class ScriptedUser:
     def _answer_question(self, fact_id: str) -> UserReply:
         for fact in self._facts():
             if fact.id == fact_id and self._disclosure(fact) != "never":
-                return UserReply(
-                    self._say(f"tell:{fact_id}", asked=fact_id), act=f"tell:{fact_id}"
-                )
+                return UserReply(self._say(f"tell:{fact_id}", asked=fact_id), act=f"tell:{fact_id}")
         return UserReply(self._say("unknown"), act="unknown")
 
     def _move_on(self, how: str) -> UserReply:

@@ -71,7 +71,8 @@ function lineChart(chart, cursor) {
   const [first, last] = extent(xs);
   const x = (value) => LEFT + ((value - first) / (last - first || 1)) * (WIDTH - LEFT - RIGHT);
   const axis = yAxis(chart, bounds);
-  const y = (value) => TOP + (1 - axis.at(value)) * (HEIGHT - TOP - BOTTOM);
+  // A value beyond a fixed scale is drawn at its edge.
+  const y = (value) => TOP + (1 - Math.max(-0.03, Math.min(1.03, axis.at(value)))) * (HEIGHT - TOP - BOTTOM);
 
   const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart", tabindex: 0, role: "slider",
     "aria-label": describe(chart, series, format), "aria-valuemin": first, "aria-valuemax": last });

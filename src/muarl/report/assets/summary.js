@@ -82,12 +82,12 @@ function rangeText(value) {
 }
 
 function floorOf(data) {
-  const scores = data.floors.map(floorScore).filter(isNumber);
+  const scores = data.floors.map((line) => interval(line.success)?.value).filter(isNumber);
   return scores.length ? Math.max(...scores) : null;
 }
 
-function floorScore(line) {
-  return interval(line.success ?? line.reward ?? line.score)?.value;
+function scoreText(value) {
+  return [h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value))];
 }
 
 /** One row per temperature, then per persona: numbers, and the same drawn on one scale. */
@@ -101,8 +101,8 @@ function evalTable(data, found) {
   const personas = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_persona || {})))];
   const personaRows = personas.map((persona) => evalRow(persona,
     phases.map((phase) => at(phase, found.temperature)?.by_persona?.[persona]), floor));
-  const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, `${line.name ?? "best of them"}`),
-    h("td", { colspan: phases.length }, h("b", {}, percent(floorScore(line)))), h("td", { class: "scale" }, plot([floorScore(line)], ["m9"], null))));
+  const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, String(line.name ?? "unnamed").replaceAll("_", " ")),
+    h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
     h("tr", { class: "group" }, h("th", { colspan: phases.length + 2, scope: "rowgroup" }, title)), body) : null;
   return h("div", { class: "scroll" }, h("table", { class: "evals" },
@@ -123,7 +123,7 @@ function swatchDot(index, count) {
 function evalRow(name, values, floor) {
   const marks = values.map((_, i) => `m${tone(i, values.length)}`);
   return h("tr", {}, h("th", { scope: "row" }, name),
-    values.map((value) => h("td", {}, h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value)))),
+    values.map((value) => h("td", {}, scoreText(value))),
     h("td", { class: "scale" }, plot(values, marks, floor)));
 }
 

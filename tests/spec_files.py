@@ -71,12 +71,59 @@ grpo: {iterations: 3}
 """
 
 
+TOOLS = """\
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+
+def serve(world):
+    server = MCPServer("shop")
+
+    @server.tool()
+    async def look(order_id: str) -> str:
+        return world["orders"][order_id]["status"]
+
+    @server.tool()
+    async def cancel(order_id: str) -> str:
+        if order_id not in world["orders"]:
+            raise ToolError(f"no order {order_id}")
+        world["orders"][order_id]["status"] = "cancelled"
+        return "ok"
+
+    return server
+"""
+
+EXPERT = """\
+import re
+from muarl.messages import Message, ToolCall
+
+
+class Expert:
+    def __init__(self, task, imperfections, rng):
+        self.order = None
+
+    def act(self, history):
+        last = history[-1]
+        if last.role == "tool":
+            return Message(role="assistant", content="Done. Anything else?")
+        named = re.search(r"W\\d", last.content)
+        self.order = named[0] if named else self.order
+        if self.order is None:
+            return Message(role="assistant", content="Which order?")
+        if "Yes" not in last.content:
+            return Message(role="assistant", content=f"Cancel {self.order}, shall I?")
+        call = ToolCall(id="1", name="cancel", arguments={"order_id": self.order})
+        return Message(role="assistant", content="", tool_calls=(call,))
+"""
+
+
 def write_all(folder: Path) -> None:
     """A domain with tasks, a server and a run, all sound."""
     (folder / "domain.yaml").write_text(DOMAIN)
     (folder / "tasks.yaml").write_text(TASKS)
     (folder / "run.yaml").write_text(RUN)
-    (folder / "tools.py").write_text("def serve(world): ...\n")
+    (folder / "tools.py").write_text(TOOLS)
+    (folder / "expert.py").write_text(EXPERT)
 
 
 def spoil(path: Path, old: str, new: str) -> None:
