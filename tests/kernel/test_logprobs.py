@@ -133,7 +133,7 @@ class LargestLogits(TorchDispatchMode):
 def test_logits_never_outlive_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     model, samples = tiny_model(), random_samples(12)
     whole = gradients(model, lambda: weighted(model, samples))
-    monkeypatch.setattr(logprobs, "LOGITS_PER_CHUNK", 5 * VOCAB)
+    monkeypatch.setattr(logprobs, "ROWS_PER_CHUNK", 5)
     with LargestLogits() as seen:
         chunked = gradients(model, lambda: weighted(model, samples))
     hidden = model.config.hidden_size  # transposed weights are [hidden, vocabulary]
