@@ -1,0 +1,143 @@
+"""Sampled tokens per second of the embedded sampler, on multi-turn dialogues.
+
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/sampler.py --json
+
+The workload: every dialogue begins with the same 220 tokens (rules, tool schemas), then seven times
+5 to 40 tokens arrive and 3 to 25 are sampled, with the caches kept in between. Weights are random
+and no token stops a message, so the number of sampled tokens is the same in every run. Each figure
+is the best of the repeats: other work on the machine only ever slows it.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: see docs of TorchPolicy
+
+import argparse
+import json
+import platform
+import random
+import time
+from pathlib import Path
+
+import anyio
+import torch
+import transformers
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from muarl.policy import GenerateRequest
+from muarl.policy.torch_sampler import TorchPolicy
+
+PREFIX_TOKENS = 220
+TURNS = 7
+VOCAB = 1024
+
+
+def tiny_model() -> Qwen3ForCausalLM:
+    """0.72M parameters: what the quickstart trains."""
+    torch.manual_seed(0)
+    return Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=VOCAB,
+            hidden_size=128,
+            intermediate_size=384,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            max_position_embeddings=1024,
+            tie_word_embeddings=True,
+        )
+    )
+
+
+async def converse(policy: TorchPolicy, number: int) -> int:
+    """One dialogue; how many tokens it sampled."""
+    draw = random.Random(number)
+    context = [random.Random(-1).randrange(VOCAB) for _ in range(PREFIX_TOKENS)]
+    sampled = 0
+    for turn in range(TURNS):
+        context += [draw.randrange(VOCAB) for _ in range(draw.randint(5, 40))]
+        request = GenerateRequest(
+            prompt_ids=list(context),
+            dialogue=str(number),
+            seed=1000 * number + turn,
+            max_tokens=draw.randint(3, 25),
+            temperature=1.0,
+            stop_token_ids=(),
+        )
+        generation = await policy.generate(request)
+        context += generation.token_ids
+        sampled += len(generation.token_ids)
+        await anyio.lowlevel.checkpoint()
+    return sampled
+
+
+async def run_once(model: Qwen3ForCausalLM, dialogues: int, share_prefixes: bool) -> float:
+    """Sampled tokens per second of `dialogues` at once, prefill included."""
+    sampled: list[int] = []
+
+    async def one(number: int) -> None:
+        sampled.append(await converse(policy, number))
+
+    async with TorchPolicy(
+        model, max_len=640, slots=dialogues, share_prefixes=share_prefixes
+    ) as policy:
+        start = time.perf_counter()
+        async with anyio.create_task_group() as tasks:
+            for number in range(dialogues):
+                tasks.start_soon(one, number)
+        return sum(sampled) / (time.perf_counter() - start)
+
+
+def cpu_name() -> str:
+    """Name of the processor, as far as the system says it."""
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dialogues", type=int, nargs="+", default=[16, 64, 256])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-shared-prefix", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse_args()
+    model = tiny_model()
+    figures = []
+    for threads in args.threads:
+        torch.set_num_threads(threads)
+        for dialogues in args.dialogues:
+            rate = max(
+                anyio.run(run_once, model, dialogues, not args.no_shared_prefix)
+                for _ in range(args.repeats)
+            )
+            figures.append(
+                {"threads": threads, "dialogues": dialogues, "tokens_per_s": round(rate)}
+            )
+            if not args.json:
+                print(f"threads {threads}  dialogues {dialogues:4}  {rate:8.0f} sampled tokens/s")
+    if args.json:
+        result = {
+            "benchmark": "sampler",
+            "figures": figures,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "shared_prefix": not args.no_shared_prefix,
+            "omp_wait_policy": os.environ["OMP_WAIT_POLICY"],
+            "cpu": cpu_name(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Keys and values of many dialogues between their messages.
+
+A slot holds what one dialogue's context left behind in the model. The tokens all dialogues begin
+with (rules and tool schemas) are held once, as a `Prefix`, and a slot then holds only what follows:
+
+    context of a dialogue    [ rules, tools ........ | user, agent, tool, ... ]
+                               prefix.keys[layer]      cache.keys[layer][slot.index]
+                               positions 0..shared     own offsets 0.. = positions shared..
+
+Owns: storage, which dialogue has which slot, eviction of the least recently used, how prefixes are
+found. Does not own: the forward pass that fills it. Everything is dropped when the weights change
+(`clear`): keys and values of older weights are never read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+# A prefix is worth its own attention call from about this many tokens on.
+_MIN_PREFIX_TOKENS = 32
+# Each prefix costs one attention call a layer; rows of further ones hold their whole context.
+_MAX_PREFIXES = 16
+
+
+def common_prefix(a: list[int], b: list[int]) -> int:
+    """Length of the longest common prefix, by bisection on list comparisons (which are C)."""
+    same, differ = 0, min(len(a), len(b)) + 1
+    while differ - same > 1:
+        middle = (same + differ) // 2
+        if a[same:middle] == b[same:middle]:
+            same = middle
+        else:
+            differ = middle
+    return same
+
+
+@dataclass(eq=False, slots=True)
+class Prefix:
+    """Tokens that many dialogues begin with; their keys and values, stored once.
+
+    Attributes:
+        ids: [P] the tokens.
+        length: How many of them new dialogues share; it only ever shrinks, towards what all share.
+        keys: Per layer `[P, kv_heads, head_dim]`.
+        values: Like keys.
+    """
+
+    ids: list[int]
+    length: int
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """What one dialogue's context left in the model.
+
+    Attributes:
+        index: Its row in the storage.
+        dialogue: Whose it is.
+        ids: Tokens whose keys and values are held, from the start of the context.
+        prefix: Where the first `shared` of them are held; None when shared is 0.
+        shared: See prefix.
+        busy: A message is being sampled in it; it cannot be evicted.
+    """
+
+    index: int
+    dialogue: str
+    ids: list[int] = field(default_factory=list)
+    prefix: Prefix | None = None
+    shared: int = 0
+    busy: bool = False
+
+    def keep(self, length: int) -> None:
+        """Forget what lies behind the first `length` tokens."""
+        del self.ids[length:]
+        self.shared = min(self.shared, length)
+        if self.shared == 0:
+            self.prefix = None
+
+
+class SlotCache:
+    """Storage `[slots, max_len, kv_heads, head_dim]` per layer, and who has which slot.
+
+    Attributes:
+        keys: Per layer.
+        values: Per layer.
+        max_len: Tokens a slot can hold.
+        token_bytes: Of one token's key and value in one layer.
+    """
+
+    def __init__(
+        self,
+        *,
+        layers: int,
+        slots: int,
+        kv_heads: int,
+        max_len: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        share_prefixes: bool = True,
+    ) -> None:
+        # Zeros, not empty: masked positions are multiplied by zero, and 0 * NaN is NaN. On Linux
+        # pages of zeros take memory only once they are written.
+        shape = (slots, max_len, kv_heads, head_dim)
+        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.max_len = max_len
+        self.token_bytes = 2 * kv_heads * head_dim * dtype.itemsize
+        self._free = list(range(slots - 1, -1, -1))
+        self._slots: dict[str, Slot] = {}  # least recently used first
+        self._num_busy = 0
+        self._prefixes: list[Prefix] = []
+        self._forming: list[list[int]] = []  # first prompts claimed since learn_prefixes
+        self._share_prefixes = share_prefixes
+
+    def clear(self) -> None:
+        """Drop all keys and values: the weights they were computed with are gone."""
+        self._free.extend(slot.index for slot in self._slots.values())
+        self._slots.clear()
+        self._num_busy = 0
+        self._prefixes.clear()
+        self._forming.clear()
+
+    def __contains__(self, dialogue: str) -> bool:
+        return dialogue in self._slots
+
+    def claim(self, dialogue: str, prompt: list[int]) -> Slot | None:
+        """The dialogue's slot, holding as much of `prompt` as is known but at least one token less.
+
+        At least the last token of a prompt is computed anew, since its logits are wanted.
+
+        Returns:
+            None if it must wait: every slot is busy, or the dialogue's is, or another prompt with
+            the same beginning is just being computed and will be its prefix.
+        """
+        slot = self._slots.get(dialogue)
+        if slot is not None and slot.busy:
+            return None
+        known = min(common_prefix(slot.ids, prompt), len(prompt) - 1) if slot is not None else 0
+        prefix = self._match(prompt) if known == 0 else None
+        if known == 0 and prefix is None and self._is_forming(prompt):
+            return None
+        if slot is None:
+            index = self._take_index()
+            if index is None:
+                return None
+            slot = Slot(index, dialogue)
+        slot.keep(known)
+        if prefix is not None:
+            slot.prefix, slot.shared = prefix, prefix.length
+            slot.ids = prompt[: prefix.length]
+        elif known == 0:
+            self._forming.append(prompt)
+        slot.busy = True
+        self._num_busy += 1
+        self._slots[dialogue] = self._slots.pop(dialogue, slot)
+        return slot
+
+    def release(self, slot: Slot) -> None:
+        """Let the slot be evicted; until then it keeps what it holds for the next message."""
+        slot.busy = False
+        self._num_busy -= 1
+
+    def _is_forming(self, prompt: list[int]) -> bool:
+        return self._share_prefixes and any(
+            common_prefix(other, prompt) >= _MIN_PREFIX_TOKENS for other in self._forming
+        )
+
+    def learn_prefixes(self, prompts: Iterable[list[int]]) -> None:
+        """Find what the first prompts of new dialogues share with each other and with known ones.
+
+        A prefix is born when a prompt agrees with a held context that has none, and shrinks when a
+        prompt agrees with more than half of it but not with all. So after a few dialogues it is
+        what all of them share, without anyone having said what that is.
+        """
+        self._forming.clear()
+        if not self._share_prefixes:
+            return
+        for prompt in prompts:
+            for prefix in self._prefixes:
+                agreed = min(common_prefix(prefix.ids, prompt), len(prompt) - 1)
+                if agreed >= max(_MIN_PREFIX_TOKENS, prefix.length // 2):
+                    prefix.length = min(prefix.length, agreed)
+                    break
+            else:
+                self._found_prefix(prompt)
+
+    def _found_prefix(self, prompt: list[int]) -> None:
+        if len(self._prefixes) == _MAX_PREFIXES:
+            used = {id(slot.prefix) for slot in self._slots.values()}
+            self._prefixes = [prefix for prefix in self._prefixes if id(prefix) in used]
+            if len(self._prefixes) == _MAX_PREFIXES:
+                return
+        for slot in self._slots.values():
+            agreed = min(common_prefix(slot.ids, prompt), len(prompt) - 1, len(slot.ids) - 1)
+            if slot.prefix is None and agreed >= _MIN_PREFIX_TOKENS:
+                self._prefixes.append(self._move_to_prefix(slot, agreed))
+                return
+
+    def _move_to_prefix(self, slot: Slot, length: int) -> Prefix:
+        """Make the first tokens of a slot a prefix, and the slot a user of it."""
+        prefix = Prefix(slot.ids[:length], length, [], [])
+        own = len(slot.ids) - length
+        for held, storage in ((prefix.keys, self.keys), (prefix.values, self.values)):
+            for layer in storage:
+                row = layer[slot.index]
+                held.append(row[:length].clone())
+                row[:own] = row[length : length + own].clone()
+        slot.prefix, slot.shared = prefix, length
+        return prefix
+
+    def _match(self, prompt: list[int]) -> Prefix | None:
+        for prefix in self._prefixes:
+            length = prefix.length
+            if length < len(prompt) and prompt[:length] == prefix.ids[:length]:
+                return prefix
+        return None
+
+    def _take_index(self) -> int | None:
+        if self._free:
+            return self._free.pop()
+        if self._num_busy == len(self._slots):
+            return None
+        for dialogue, slot in self._slots.items():
+            if not slot.busy:
+                del self._slots[dialogue]
+                return slot.index
+        return None

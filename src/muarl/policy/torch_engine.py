@@ -1,0 +1,196 @@
+"""The embedded engine: one step prefills what arrived and samples one token for every row.
+
+Plain and synchronous; `torch_sampler` runs its steps in a worker thread. A row is a message being
+sampled. Rows join at any step and leave when they are done (continuous batching).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from muarl.policy.draw import draw, uniforms
+from muarl.policy.protocol import GenerateRequest, Generation
+from muarl.policy.slot_attention import block_order, plan, view_of
+from muarl.policy.slot_cache import Slot, SlotCache
+
+# New tokens computed in one step: bounds the memory of activations, and how long running rows wait.
+_MAX_STEP_TOKENS = 8192
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    """A message being sampled.
+
+    Attributes:
+        request: What was asked.
+        numbers: [max_tokens] the uniform numbers its tokens are drawn with.
+        cancelled: Nobody waits any more; the row leaves at the next step.
+        slot: Where its keys and values are; None while it waits.
+        pending: Tokens to run through the model next.
+        token_ids: Sampled so far.
+        logprobs: Of those.
+        result: Set when done.
+    """
+
+    request: GenerateRequest
+    numbers: np.ndarray = field(init=False)
+    cancelled: bool = False
+    slot: Slot | None = None
+    pending: list[int] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    result: Generation | None = None
+
+    def __post_init__(self) -> None:
+        self.numbers = uniforms(self.request.seed, self.request.max_tokens)
+
+
+class Engine:
+    """Rows in, finished rows out. Not thread-safe: one step at a time, `add` between steps."""
+
+    def __init__(
+        self, model: PreTrainedModel, *, max_len: int, slots: int, share_prefixes: bool = True
+    ) -> None:
+        self._model = view_of(model)
+        config = model.config.get_text_config(decoder=True)
+        heads = config.num_attention_heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        self._groups = heads // kv_heads
+        self._cache = SlotCache(
+            layers=config.num_hidden_layers,
+            slots=slots,
+            kv_heads=kv_heads,
+            max_len=max_len,
+            head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+            dtype=model.dtype,
+            device=model.device,
+            share_prefixes=share_prefixes,
+        )
+        self._waiting: deque[Row] = deque()
+        self._running: list[Row] = []
+        self.policy_version = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would do anything."""
+        return bool(self._waiting or self._running)
+
+    def add(self, row: Row) -> None:
+        """Queue a message."""
+        self._waiting.append(row)
+
+    def restart(self, policy_version: int) -> None:
+        """Go on with new weights: drop all keys and values; rows under way begin again.
+
+        So every message is sampled by one version, and with the same seed.
+        """
+        self.policy_version = policy_version
+        self._cache.clear()
+        for row in reversed(self._running):
+            row.slot = None
+            row.token_ids, row.logprobs = [], []
+            self._waiting.appendleft(row)
+        self._running.clear()
+
+    def step(self) -> list[Row]:
+        """Admit what waits, run the model once, sample one token a row; return finished rows."""
+        for row in self._running:
+            if row.cancelled:
+                self._leave(row)
+        self._running = [row for row in self._running if not row.cancelled]
+        self._admit()
+        if not self._running:
+            return []
+        self._running.sort(key=_size)
+        with torch.no_grad():
+            logits = self._forward(self._running)
+            tokens, logprobs = self._draw(logits, self._running)
+        finished = [
+            row
+            for row, token, logprob in zip(self._running, tokens, logprobs, strict=True)
+            if self._append(row, token, logprob)
+        ]
+        self._running = [row for row in self._running if row.result is None]
+        return finished
+
+    def _admit(self) -> None:
+        """Give waiting rows their slots, in order, while there are slots and the step has room."""
+        waiting = [row for row in self._waiting if not row.cancelled]
+        self._waiting.clear()
+        self._cache.learn_prefixes(
+            row.request.prompt_ids for row in waiting if row.request.dialogue not in self._cache
+        )
+        room = _MAX_STEP_TOKENS - len(self._running)
+        for row in waiting:
+            slot = None
+            if room > 0:
+                slot = self._cache.claim(row.request.dialogue, row.request.prompt_ids)
+            if slot is None:
+                self._waiting.append(row)
+                continue
+            row.slot, row.pending = slot, row.request.prompt_ids[len(slot.ids) :]
+            self._running.append(row)
+            room -= len(row.pending)
+
+    def _forward(self, rows: list[Row]) -> torch.Tensor:
+        """Run all pending tokens through the model: logits [R, V] after each row's last one."""
+        device = self._model.device
+        held = [(_slot(row), len(row.pending)) for row in rows]
+        slot_pass = plan(
+            self._cache, held, groups=self._groups, dtype=self._model.dtype, device=device
+        )
+        ids = [token for row in rows for token in row.pending]
+        positions = [p for slot, n in held for p in range(len(slot.ids), len(slot.ids) + n)]
+        last = np.cumsum([n for _, n in held]) - 1
+        logits: torch.Tensor = self._model(
+            input_ids=torch.tensor([ids], device=device),
+            position_ids=torch.tensor([positions], device=device),
+            use_cache=False,
+            logits_to_keep=torch.from_numpy(last).to(device),
+            slot_pass=slot_pass,
+        ).logits[0]
+        for row in rows:
+            _slot(row).ids += row.pending
+        return logits
+
+    def _draw(self, logits: torch.Tensor, rows: list[Row]) -> tuple[list[int], list[float]]:
+        temperatures = torch.tensor([row.request.temperature for row in rows])
+        numbers = torch.tensor(
+            [row.numbers[len(row.token_ids)] for row in rows], dtype=torch.float64
+        )
+        tokens, logprobs = draw(logits, temperatures.to(logits.device), numbers.to(logits.device))
+        return tokens.tolist(), logprobs.tolist()
+
+    def _append(self, row: Row, token: int, logprob: float) -> bool:
+        """Add a sampled token; whether the message is done, and then give its slot free."""
+        row.token_ids.append(token)
+        row.logprobs.append(logprob)
+        row.pending = [token]
+        stopped = token in row.request.stop_token_ids
+        if not stopped and len(row.token_ids) < row.request.max_tokens:
+            return False
+        row.result = Generation(
+            row.token_ids, row.logprobs, "stop" if stopped else "length", self.policy_version
+        )
+        self._leave(row)
+        return True
+
+    def _leave(self, row: Row) -> None:
+        """The slot keeps what it holds, for the dialogue's next message, but may be evicted."""
+        self._cache.release(_slot(row))
+        row.slot = None
+
+
+def _size(row: Row) -> tuple[int, int]:
+    slot = _slot(row)
+    return block_order(len(slot.ids) - slot.shared, len(row.pending))
+
+
+def _slot(row: Row) -> Slot:
+    assert row.slot is not None
+    return row.slot
