@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
 from muarl.cli._running import prepare_torch
 from muarl.domain import load_domain
 from muarl.evaluate.held_out import evaluate_policy

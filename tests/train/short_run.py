@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec, dump_spec, load_run
 from muarl.train.loop import train
@@ -19,8 +20,8 @@ SHORT: dict[str, Any] = {
     "version": 1,
     "seed": 5,
     "threads": 1,
-    "model": {"tiny": {"vocab_size": 512, "hidden_size": 64, "num_layers": 2}},
-    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 768},
+    "model": {"tiny": {"vocab_size": 640, "hidden_size": 64, "num_layers": 2}},
+    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1024},
     "grpo": {"iterations": 3, "tasks_per_iteration": 4, "lr": 3e-3, "kl_coef": 0.01},
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }

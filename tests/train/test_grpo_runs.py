@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from short_run import carry_out, write_run
+
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import read_journal
-from short_run import carry_out, write_run
 
 needs_vllm = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None and not os.environ.get("MUARL_REQUIRE_VLLM"),

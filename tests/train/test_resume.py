@@ -13,13 +13,14 @@ from typing import Any
 
 import anyio
 import pytest
+from short_run import carry_out, write_run
+
 from muarl.errors import SetupError
 from muarl.record import read_journal
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import load_run
 from muarl.train.loop import train
 from muarl.train.run_folder import RunFolder
-from short_run import carry_out, write_run
 
 
 class StopAfter:
@@ -60,7 +61,13 @@ COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("phase", "done"),
-    [("floor", 2), ("expert dialogues", 8), ("cold start", 6), ("GRPO", 1), ("evaluate cold, T=1", 4)],
+    [
+        ("floor", 2),
+        ("expert dialogues", 8),
+        ("cold start", 6),
+        ("GRPO", 1),
+        ("evaluate cold, T=1", 4),
+    ],
 )
 def test_L9_a_run_broken_off_anywhere_goes_on_to_the_same_end(
     phase: str, done: int, tmp_path: Path
