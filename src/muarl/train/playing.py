@@ -69,9 +69,7 @@ async def play(
     with JournalWriter(folder.journal) as journal:
         if model is None:
             renderer = Renderer(train_tokenizer([], vocab_size=300))
-            by_bytes = run.rollout.model_copy(
-                update={"max_tokens": 4096, "context_tokens": 65_536}
-            )
+            by_bytes = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
             return await play_tasks(
                 domain,
                 run.model_copy(update={"rollout": by_bytes}),
