@@ -93,8 +93,8 @@ def note_task(**fields: Any) -> TaskSpec:
 @cache
 def renderer() -> Renderer:
     """A renderer over a tokenizer that knows a few words."""
-    texts = ['hello there user assistant system {"name": "put", "arguments": {"key": "a"}}'] * 4
-    return Renderer(train_tokenizer(texts, vocab_size=320))
+    texts = ['hello there user assistant {"name": "put", "arguments": {"key": "a"}}'] * 8
+    return Renderer(train_tokenizer(texts, vocab_size=500))
 
 
 def ids_of(text: str) -> list[int]:

@@ -30,7 +30,7 @@ _ORDER = re.compile(r"W\d{4}")
 _EMAIL = re.compile(r"[a-z]+\d+@post\.net")
 _CITY = re.compile(rf"\b({'|'.join(CITIES)})\b")
 _INTENT = {"cancel": r"\bcancel\b", "return": r"\breturn\b|\bback\b", "redirect": r"\bto\b"}
-_CHANGE = re.compile(r"no|wait|hold|actually|hm|sorry|that is wrong|wrong")
+_CHANGE = re.compile(r"no\b|wait|hold|actually|sorry|that is wrong|wrong")
 _SAYS = {"cancel": "Cancel", "return": "Return", "redirect": "Send"}
 
 

@@ -18,8 +18,8 @@ from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall
 from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
-from muarl.spec.references import generated_findings
-from muarl.spec.run import UserSpec
+from muarl.spec.references import generated_findings, split_findings
+from muarl.spec.run import RunSpec, UserSpec
 from muarl.tools import ToolServer, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
@@ -275,3 +275,14 @@ def load_domain(path: str | Path) -> Domain:
         SpecError: Everything wrong with it, each with file, line and column.
     """
     return Domain(load_domain_spec(path))
+
+
+def load_domain_of(run: Located[RunSpec]) -> Domain:
+    """Load the domain that a run file names.
+
+    Raises:
+        SpecError: Everything wrong with it, or a split of the run that it does not have.
+    """
+    domain = load_domain(run.resolve(run.spec.domain))
+    run.refuse(split_findings(run.spec, domain.splits))
+    return domain

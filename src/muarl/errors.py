@@ -5,7 +5,8 @@ MuarlError
 ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
 ├── EpisodeError           recorded on the episode as data; never cancels a sibling
 │   ├── PolicyError        the engine or endpoint that samples the policy failed
-│   ├── UserError          the user simulator broke its contract or could not be reached
+│   ├── UserError          the user simulator broke its contract
+│   ├── EndpointError      the endpoint behind an LLM user is down, refuses or answers nonsense
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
 │   ├── RewardError        a predicate raised
 │   └── EpisodeTimeout     which deadline passed, and how long it was
@@ -85,6 +86,10 @@ class PolicyError(EpisodeError):
 
 class UserError(EpisodeError):
     """The user simulator broke its contract (user fault)."""
+
+
+class EndpointError(EpisodeError):
+    """A chat endpoint is down, refuses us, or answers nonsense (infrastructure)."""
 
 
 class ToolServerError(EpisodeError):

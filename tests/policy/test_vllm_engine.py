@@ -15,7 +15,7 @@ from muarl.errors import PolicyError, WeightSyncError
 from muarl.policy import GenerateRequest, Generation
 from muarl.policy.vllm_engine import LogprobProbe, VllmPolicy
 
-pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.anyio, pytest.mark.timeout(300)]
 
 VOCAB = 1024
 # Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.

@@ -55,6 +55,7 @@ async def work_with(page: Page) -> dict[str, Any]:
     )
     seen["bands"] = await count(page, "path.band")
     seen["score"] = await text(page, ".scores")
+    seen["tiles"] = await text(page, ".tiles")
     seen["whiskers"] = await count(page, ".whisker")
 
     chart = "document.querySelectorAll('.charts .chart')"
@@ -142,6 +143,8 @@ def test_every_part_is_there_and_every_chart_has_a_curve(seen):
 def test_the_headline_compares_before_and_after(seen):
     assert "cold start" in seen["score"]
     assert "after GRPO" in seen["score"]
+    assert "floor: best trivial policy10.8 %" in seen["tiles"]
+    assert "of the rest is earned" in seen["tiles"]
     # two temperatures and three personas before and after, and two trivial policies
     assert seen["whiskers"] == (2 + 3) * 2 + 2
 

@@ -97,6 +97,11 @@ def test_problems_of_several_task_files_come_together(folder: Path) -> None:
         ("    confirm: [", "    confrm: [", "23:5: unknown act 'confrm'; did you mean 'confirm'?"),
         ("      stop:", "      stopp:", "36:7: unknown act 'stopp'; did you mean 'stop'?"),
         ('stop: ["Thanks."]', "stop: []", "36:13: act 'stop' has no templates; give at least one"),
+        (
+            "cancel an order",
+            "{request} now",
+            "29:41: 'ask:cancel' is what {request} stands for; it cannot hold it",
+        ),
         ("[shall I]", "[shall I, ' ']", "23:24: an empty phrase is in every message; write words"),
     ],
 )

@@ -32,14 +32,14 @@ def run(args: argparse.Namespace) -> int:
     located = load_run(args.spec)
     spec = located.spec
     prepare_torch(spec.threads)
-    from muarl.domain import load_domain
+    from muarl.domain import load_domain_of
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.run_folder import RunFolder
 
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
-    domain = load_domain(located.resolve(spec.domain))
+    domain = load_domain_of(located)
     found: list[tuple[float, EvalSummary]] = []
     with display() as progress:
 

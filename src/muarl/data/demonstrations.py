@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
@@ -98,12 +98,3 @@ async def demonstrations(
             f"{len(lost)} of {count} expert dialogues could not be verified; the first: {lost[0]}"
         )
     return kept
-
-
-def dialogue_text(renderer: Renderer, episodes: Sequence[Episode]) -> list[str]:
-    """Rendered text of episodes, control tokens and all; what a tiny tokenizer is trained on."""
-    return [
-        renderer.tokenizer.decode(sample.token_ids)
-        for episode in episodes
-        for sample in episode.samples
-    ]

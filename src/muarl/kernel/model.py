@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils.logging import (
     disable_progress_bar,
@@ -62,7 +64,7 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
     """Load a causal language model from a folder in Hugging Face form (safetensors only).
 
     Raises:
-        SetupError: The folder lacks a config or weights, or transformers cannot read them.
+        SetupError: The folder lacks a config or weights, or they do not fit one another.
     """
     if not (path / "config.json").is_file():
         raise SetupError(
@@ -71,12 +73,26 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
         )
     try:
         with _no_progress_bars():
-            model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-                path, dtype=dtype, local_files_only=True, use_safetensors=True
-            ).eval()
-    except (OSError, ValueError) as error:
+            result: Any = AutoModelForCausalLM.from_pretrained(
+                path,
+                dtype=dtype,
+                local_files_only=True,
+                use_safetensors=True,
+                ignore_mismatched_sizes=True,  # reported below, with the missing ones
+                output_loading_info=True,
+            )
+    except (OSError, ValueError, SafetensorError) as error:
         raise SetupError(f"cannot load the model at `{path}`: {error}") from error
-    return model
+    model, found = result
+    # transformers only warns, and would go on with random numbers.
+    lacking = sorted([*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])])
+    if lacking:
+        raise SetupError(
+            f"cannot load the model at `{path}`: {len(lacking)} weights are missing or of another "
+            f"shape than config.json says, {lacking[0]} first"
+        )
+    loaded: PreTrainedModel = model.eval()
+    return loaded
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:

@@ -35,5 +35,7 @@ def draw(
     # The first token whose cumulative probability exceeds the number: never one of probability 0.
     target = (numbers * cumulative[:, -1])[:, None]
     tokens = torch.searchsorted(cumulative, target, right=True)[:, 0]
-    tokens = torch.where(greedy, logits.argmax(-1), tokens.clamp_(max=logits.shape[-1] - 1))
+    tokens.clamp_(max=logits.shape[-1] - 1)
+    if greedy.any():
+        tokens = torch.where(greedy, logits.argmax(-1), tokens)
     return tokens, logprobs.gather(-1, tokens[:, None])[:, 0]

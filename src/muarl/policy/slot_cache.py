@@ -4,7 +4,7 @@ A slot holds what one dialogue's context left behind in the model. The tokens al
 with (rules and tool schemas) are held once, as a `Prefix`, and a slot then holds only what follows:
 
     context of a dialogue    [ rules, tools ........ | user, agent, tool, ... ]
-                               prefix.keys[layer]      cache.keys[layer][slot.index]
+                               prefix.layers[layer]    cache.layers[layer][slot.index]
                                positions 0..shared     own offsets 0.. = positions shared..
 
 Owns: storage, which dialogue has which slot, eviction of the least recently used, how prefixes are
@@ -44,14 +44,12 @@ class Prefix:
     Attributes:
         ids: [P] the tokens.
         length: How many of them new dialogues share; it only ever shrinks, towards what all share.
-        keys: Per layer `[P, kv_heads, head_dim]`.
-        values: Like keys.
+        layers: Keys and values, per layer `[P, 2, kv_heads, head_dim]`.
     """
 
     ids: list[int]
     length: int
-    keys: list[torch.Tensor]
-    values: list[torch.Tensor]
+    layers: list[torch.Tensor]
 
 
 @dataclass(eq=False, slots=True)
@@ -83,11 +81,10 @@ class Slot:
 
 
 class SlotCache:
-    """Storage `[slots, max_len, kv_heads, head_dim]` per layer, and who has which slot.
+    """Storage of keys and values, and who has which slot.
 
     Attributes:
-        keys: Per layer.
-        values: Per layer.
+        layers: Per layer `[slots, max_len, 2, kv_heads, head_dim]`: a token's key, then its value.
         max_len: Tokens a slot can hold.
         token_bytes: Of one token's key and value in one layer.
     """
@@ -106,9 +103,8 @@ class SlotCache:
     ) -> None:
         # Zeros, not empty: masked positions are multiplied by zero, and 0 * NaN is NaN. On Linux
         # pages of zeros take memory only once they are written.
-        shape = (slots, max_len, kv_heads, head_dim)
-        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
-        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        shape = (slots, max_len, 2, kv_heads, head_dim)
+        self.layers = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
         self.max_len = max_len
         self.token_bytes = 2 * kv_heads * head_dim * dtype.itemsize
         self._free = list(range(slots - 1, -1, -1))
@@ -204,13 +200,12 @@ class SlotCache:
 
     def _move_to_prefix(self, slot: Slot, length: int) -> Prefix:
         """Make the first tokens of a slot a prefix, and the slot a user of it."""
-        prefix = Prefix(slot.ids[:length], length, [], [])
+        prefix = Prefix(slot.ids[:length], length, [])
         own = len(slot.ids) - length
-        for held, storage in ((prefix.keys, self.keys), (prefix.values, self.values)):
-            for layer in storage:
-                row = layer[slot.index]
-                held.append(row[:length].clone())
-                row[:own] = row[length : length + own].clone()
+        for layer in self.layers:
+            row = layer[slot.index]
+            prefix.layers.append(row[:length].clone())
+            row[:own] = row[length : length + own].clone()
         slot.prefix, slot.shared = prefix, length
         return prefix
 

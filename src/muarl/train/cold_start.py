@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from muarl.errors import TrainError
 from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer
 from muarl.record import Sample
@@ -30,7 +31,14 @@ def cold_start(
         rng: Draws the order; the same one, fresh, when a cold start is taken up again.
         after_step: Told each step's number (from 1) and metrics; False ends the cold start there.
         first_step: Steps already done.
+
+    Raises:
+        TrainError: There is not one sample.
     """
+    if not samples:
+        raise TrainError(
+            "the expert dialogues hold no message of the policy: nothing to learn from"
+        )
     batches = islice(_batches(samples, spec.tokens_per_step, rng), first_step, None)
     for step in range(first_step, spec.steps):
         lr = cold_start_lr(step, steps=spec.steps, peak=spec.lr)

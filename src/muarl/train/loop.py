@@ -24,7 +24,7 @@ from transformers import PreTrainedModel
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
 from muarl.data.trivial import TRIVIAL
-from muarl.domain import Domain, load_domain
+from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial, evaluation_tasks
 from muarl.evaluate.summary import summarise
@@ -32,6 +32,7 @@ from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpo
 from muarl.kernel.model import load_model, save_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
+from muarl.messages import Message
 from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
@@ -61,16 +62,31 @@ async def train(
         Interrupted: `stop` was requested; the run can be resumed.
     """
     run = located.spec
-    domain = load_domain(located.resolve(run.domain))
+    domain = load_domain_of(located)
     evaluation_tasks(domain, run)  # refuses early if they are trained on
     with ExitStack() as stack:
         journal = stack.enter_context(JournalWriter(folder.journal))
         done = {episode.key: episode for episode in read_journal(folder.journal)}
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
+        await _check_room(located, domain, renderer)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _Run(run, domain, folder, journal, done, model, renderer, progress, stop).go()
+
+
+async def _check_room(located: Located[RunSpec], domain: Domain, renderer: Renderer) -> None:
+    """Refuse a context that the system prompt and the tools' schemas fill by themselves."""
+    system = Message(role="system", content=domain.spec.rules)
+    async with domain.server.session(domain.base.fork()) as session:
+        prompt = renderer.start([system], session.tools)
+    limit = located.spec.rollout.context_tokens
+    if len(prompt) + located.spec.rollout.max_tokens > limit:
+        message = (
+            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
+            f"{located.spec.rollout.max_tokens} not one message fits into {limit}. Raise it"
+        )
+        raise SpecError([located.problem(("rollout", "context_tokens"), message)])
 
 
 class _Run:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import demonstrations, dialogue_text
+from muarl.data.demonstrations import demonstrations
 from muarl.domain import Domain
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.record import Episode
@@ -17,7 +18,9 @@ from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.run import ColdStartSpec
 
-_TOKENIZER_DIALOGUES = 600
+_WORD = re.compile(r"<[^<>\s]+>| ?\w+|[^\w<]+?(?= ?\w|<|$)|<")  # a control token stays whole
+_LETTERS = re.compile(r"[A-Za-z]{2,}")
+_TOKENIZER_DIALOGUES = 400
 _PROMPT_ONE_IN = 16  # the system prompt is the same in every dialogue; it must not own all merges
 
 
@@ -33,16 +36,29 @@ async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextT
     episodes = await demonstrations(
         domain, by_bytes, cold_start, limits, run_seed=run.seed, count=_TOKENIZER_DIALOGUES
     )
-    texts = dialogue_text(by_bytes, episodes)
     values = set(_values(domain, domain.tasks(cold_start.split)))
-    return train_tokenizer(_thinned(texts), vocab_size=vocab_size, values=values)
+    return train_tokenizer(_pieces(by_bytes, episodes), vocab_size=vocab_size, values=values)
 
 
-def _thinned(texts: Sequence[str]) -> Iterator[str]:
-    """The dialogues, with the system prompt they all begin with left out of most."""
-    for index, text in enumerate(texts):
-        prompt_end = text.find("<|im_end|>")
-        yield text if index % _PROMPT_ONE_IN == 0 else text[prompt_end:]
+def _pieces(renderer: Renderer, episodes: Sequence[Episode]) -> Iterator[str]:
+    """Text that may become one token: whole policy messages, but of all else only single words.
+
+    What the policy says is stock phrases: as few tokens as possible, since each is a step of the
+    sampler. What it reads varies, and held-out users word things differently: their words must look
+    as they did in training.
+    """
+    decode = renderer.tokenizer.decode
+    for number, episode in enumerate(episodes):
+        for sample in episode.samples:
+            prompt_end = sample.spans[0].start if sample.spans else 0
+            if number % _PROMPT_ONE_IN == 0:
+                yield decode(sample.token_ids[:prompt_end])
+            at = prompt_end
+            yield from _WORD.findall(episode.opening.text)
+            for span in sample.spans:
+                yield from _WORD.findall(decode(sample.token_ids[at : span.start]))
+                yield decode(sample.token_ids[span.start : span.end])
+                at = span.end
 
 
 def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
@@ -50,7 +66,7 @@ def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
 
     def leaves(value: Any) -> Iterator[str]:
         if isinstance(value, str):
-            yield value
+            yield from _LETTERS.findall(value)
         elif isinstance(value, dict):
             for child in value.values():
                 yield from leaves(child)

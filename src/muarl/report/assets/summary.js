@@ -86,6 +86,11 @@ function floorOf(data) {
   return scores.length ? Math.max(...scores) : null;
 }
 
+/** As muarl.evaluate.statistics.above_floor. */
+function aboveFloor(score, floor) {
+  return score < floor ? "the policy is below it" : `${percent((score - floor) / (1 - floor))} of the rest is earned`;
+}
+
 function scoreText(value) {
   return [h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value))];
 }
@@ -158,7 +163,7 @@ function tiles(data, { before, after }) {
   const list = [
     ["writes the user confirmed", interval(last.confirmed) && percent(interval(last.confirmed).value), change("confirmed", percent)],
     ["floor: best trivial policy", isNumber(floor) && percent(floor),
-      isNumber(floor) && floor < 1 && isNumber(score) ? `${percent((score - floor) / (1 - floor))} of the rest is earned` : ""],
+      isNumber(floor) && floor < 1 && isNumber(score) ? aboveFloor(score, floor) : ""],
     ["turns per dialogue", interval(last.turns) && number(interval(last.turns).value), change("turns", number)],
     ["sampled tokens per dialogue", interval(last.sampled_tokens) && number(interval(last.sampled_tokens).value), change("sampled_tokens", number)],
     ["tool calls answered with an error", isNumber(last.tool_errors) && percent(last.tool_errors), change("tool_errors", percent)],
