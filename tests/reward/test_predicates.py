@@ -163,7 +163,9 @@ def test_a_predicate_that_trips_is_the_authors_error_by_name(
         raise RuntimeError("no such column")
 
     monkeypatch.setitem(predicates._CHECKS, "called", broken)
-    with pytest.raises(RewardError, match=r"predicate 'called cancel' could not .*: no such column"):
+    with pytest.raises(
+        RewardError, match=r"predicate 'called cancel' could not .*: no such column"
+    ):
         found({"called": {"tool": "cancel"}})
 
 
