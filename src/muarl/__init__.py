@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muarl.domain import Domain as Domain
+    from muarl.domain import load_domain as load_domain
     from muarl.errors import EpisodeError as EpisodeError
     from muarl.errors import MuarlError as MuarlError
     from muarl.errors import SetupError as SetupError
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from muarl.spec import DomainSpec as DomainSpec
     from muarl.spec import RunSpec as RunSpec
     from muarl.spec import TaskSpec as TaskSpec
-    from muarl.spec import load_domain as load_domain
     from muarl.spec import load_run as load_run
     from muarl.world import World as World
 
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 # Names are imported on first use, so that `import muarl` stays instant.
 _HOME = {
+    "Domain": "muarl.domain",
     "DomainSpec": "muarl.spec",
     "Episode": "muarl.record",
     "EpisodeError": "muarl.errors",
@@ -41,7 +43,7 @@ _HOME = {
     "ToolCall": "muarl.messages",
     "Turn": "muarl.record",
     "World": "muarl.world",
-    "load_domain": "muarl.spec",
+    "load_domain": "muarl.domain",
     "load_run": "muarl.spec",
 }
 

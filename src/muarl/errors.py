@@ -5,11 +5,13 @@ MuarlError
 ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
 ├── EpisodeError           recorded on the episode as data; never cancels a sibling
 │   ├── PolicyError        the engine or endpoint that samples the policy failed
-│   ├── UserError          the user simulator broke its contract or could not be reached
+│   ├── UserError          the user simulator broke its contract
+│   ├── EndpointError      the endpoint behind an LLM user is down, refuses or answers nonsense
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
 │   ├── RewardError        a predicate raised
 │   └── EpisodeTimeout     which deadline passed, and how long it was
-├── RecordError            an unreadable, damaged or too new record
+├── RecordError            an unreadable, damaged or too new record, or one that cannot be written
+├── FaultRateError         so many dialogues fail that the run stops (the fuse)
 └── TrainError
     ├── NonFiniteLoss      the step and what was not finite
     └── WeightSyncError    the sampler does not hold the trainer's weights
@@ -17,14 +19,26 @@ MuarlError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class MuarlError(Exception):
     """Base of all errors of muarl; the command line prints it without a traceback."""
 
     exit_code = 1
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """The tail of a message about an unknown name: the nearest right one, or "".
+
+    Example:
+        >>> did_you_mean("max_turn", ["max_turns", "seed"])
+        "; did you mean 'max_turns'?"
+    """
+    near = get_close_matches(word, list(choices), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +88,10 @@ class UserError(EpisodeError):
     """The user simulator broke its contract (user fault)."""
 
 
+class EndpointError(EpisodeError):
+    """A chat endpoint is down, refuses us, or answers nonsense (infrastructure)."""
+
+
 class ToolServerError(EpisodeError):
     """A tool server could not be started, hung, or died (infrastructure)."""
 
@@ -97,7 +115,11 @@ class EpisodeTimeout(EpisodeError):
 
 
 class RecordError(MuarlError):
-    """A record on disk cannot be read."""
+    """A record on disk cannot be read or written."""
+
+
+class FaultRateError(MuarlError):
+    """Too many dialogues end in faults: something they share is broken."""
 
 
 class TrainError(MuarlError):

@@ -8,7 +8,14 @@ the base is never written. Equality is canonical: key order is free and `3 == 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    Sequence,
+)
 from typing import Any
 
 import msgspec
@@ -181,16 +188,56 @@ class World(MapNode):
     def fork(self, patch: Mapping[str, Any] | None = None) -> World:
         """A new world with the same content, and `patch` merged over it.
 
-        The base of a world without writes is shared; a world that was written is copied once.
+        The base is shared; of this world's own writes only the touched nodes are copied.
 
         Args:
             patch: Merged deeply: mappings are merged, everything else replaces.
         """
-        base = self._base if not self._over and not self._gone else plain(self)
-        fork = World(base)
+        fork = World(self._base)
+        fork._over = {key: _copy(value) for key, value in self._over.items()}
+        fork._gone = set(self._gone)
         if patch:
             _merge(fork, patch)
         return fork
+
+
+class WorldProxy(World):
+    """Stands for the world that `resolve` returns, asked anew at every use.
+
+    It holds nothing itself: reading, writing, forking, comparing and serialising it are the same
+    as doing so with the world it stands for.
+    """
+
+    __slots__ = ("_resolve",)
+
+    def __init__(self, resolve: Callable[[], World]) -> None:
+        self._resolve = resolve
+
+    @property
+    def _base(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._resolve()._base
+
+    @property
+    def _over(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._resolve()._over
+
+    @property
+    def _gone(self) -> set[str]:  # type: ignore[override]
+        return self._resolve()._gone
+
+
+def _copy(value: Any) -> Any:
+    """Copy what a fork holds of its own; bases stay shared."""
+    if isinstance(value, MapNode):
+        copy = MapNode(value._base)
+        copy._over = {key: _copy(v) for key, v in value._over.items()}
+        copy._gone = set(value._gone)
+        return copy
+    if isinstance(value, ListNode):
+        twin = ListNode(value._base)
+        twin._own = None if value._own is None else [_copy(v) for v in value._own]
+        return twin
+    return value
 
 
 def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
@@ -200,6 +247,18 @@ def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
             _merge(present, value)
         else:
             into[key] = value
+
+
+def overwrite(world: MapNode, state: Mapping[str, Any]) -> None:
+    """Give `world` the content of `state`; what is equal already is not written."""
+    for key in [key for key in world if key not in state]:
+        del world[key]
+    for key, value in state.items():
+        present = world.get(key)
+        if isinstance(value, Mapping) and isinstance(present, MapNode):
+            overwrite(present, value)
+        elif key not in world or not equal(present, value):
+            world[key] = value
 
 
 def lookup(world: Any, path: str) -> Any:

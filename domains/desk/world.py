@@ -1,0 +1,17 @@
+"""The desk's world: a few hundred orders. Each task adds its own customer's."""
+
+from __future__ import annotations
+
+import random
+
+from .words import STRANGERS, email, order, order_id
+
+
+def build() -> dict[str, dict[str, dict[str, str]]]:
+    """300 orders of strangers, so that a policy that writes at random finds something to break."""
+    rng = random.Random(300)
+    orders: dict[str, dict[str, str]] = {}
+    while len(orders) < 300:
+        split = rng.choice(("train", "held_out"))
+        orders[order_id(rng, split)] = order(rng, email(rng, split, STRANGERS))
+    return {"orders": orders}

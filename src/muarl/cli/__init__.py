@@ -1,0 +1,143 @@
+"""The command line: one file per verb, imported only when its verb is used."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Protocol
+
+from muarl import __version__
+from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
+
+VERBS = {
+    "check": "prove a domain sound, without any model",
+    "train": "cold start, GRPO and held-out evaluation, from one run file",
+    "rollout": "run dialogues and keep their episodes",
+    "eval": "held-out success of a trained policy, with intervals",
+    "report": "write the HTML report of a run",
+    "schema": "write the JSON Schemas of spec files, for editors",
+}
+"""Verb to summary; the verb `x` lives in `muarl.cli.x`."""
+
+FOUND, USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0: a run failed or a check found something; wrong spec or usage; Ctrl-C."""
+
+_SHOWN = 50
+"""Problems printed at once; a generator can make one mistake in a thousand tasks."""
+
+_EXTRAS = {
+    **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
+    "vllm": "vllm",
+}
+
+
+class Verb(Protocol):
+    """What the module of a verb offers; its docstring is the verb's help."""
+
+    __doc__: str | None
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the verb's arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the exit code. May raise MuarlError, and KeyboardInterrupt when drained."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code: 0 good, 1 findings, 2 spec or usage, 130 Ctrl-C.
+
+    Errors of muarl are printed without a traceback; any other exception is a bug and keeps its own.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if verb in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if verb in ("-V", "--version"):
+        print(f"muarl {__version__}")
+        return 0
+    if verb not in VERBS:
+        hint = did_you_mean(verb, VERBS) or f"; verbs: {', '.join(VERBS)}"
+        return _fail(f"unknown verb {verb!r}{hint}", USAGE)
+    try:
+        return _dispatch(verb, rest)
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FOUND
+    except (MuarlError, KeyboardInterrupt, BaseExceptionGroup) as error:
+        return _report(error)
+
+
+def _dispatch(verb: str, rest: list[str]) -> int:
+    try:
+        module: Verb = import_module(f"muarl.cli.{verb}")
+        parser = argparse.ArgumentParser(
+            prog=f"muarl {verb}",
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(parser)
+        try:
+            args = parser.parse_args(rest)
+        except SystemExit as usage:  # argparse has printed the help, or what is wrong
+            return USAGE if usage.code else 0
+        return module.run(args)
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        raise SetupError(
+            f"muarl {verb} needs {package}. "
+            f"Install it with `pip install 'muarl[{_EXTRAS[package]}]'`"
+        ) from missing
+
+
+def _report(error: BaseException) -> int:
+    """Print errors that are no bugs, in groups or not; re-raise if there is a bug among them."""
+    leaves = list(dict.fromkeys(_leaves(error)))
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return _fail("interrupted", INTERRUPTED)
+    known = [leaf for leaf in leaves if isinstance(leaf, MuarlError)]
+    if len(known) < len(leaves):
+        raise error
+    for message in dict.fromkeys(map(_line, known)):
+        print(message, file=sys.stderr)
+    return max(leaf.exit_code for leaf in known)
+
+
+def _line(error: MuarlError) -> str:
+    """Problems of specs begin with path:line:column, which terminals and editors can follow."""
+    if not isinstance(error, SpecError):
+        return f"muarl: {error}"
+    lines = [str(problem) for problem in error.problems[:_SHOWN]]
+    hidden = len(error.problems) - len(lines)
+    return "\n".join([*lines, f"muarl: and {hidden} more problems"] if hidden else lines)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"muarl: {message}", file=sys.stderr)
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items())
+    return (
+        "usage: muarl VERB ...\n\n"
+        "Train language-model agents in conversations with simulated users and real tools.\n\n"
+        f"verbs:\n{verbs}\n\n"
+        "`muarl VERB --help` explains a verb; `muarl --version` prints the version.\n"
+        "exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,\n"
+        "130 interrupted."
+    )

@@ -1,0 +1,7 @@
+"""`python -m muarl.cli`, the same as `muarl`."""
+
+import sys
+
+from muarl.cli import main
+
+sys.exit(main())

@@ -1,0 +1,149 @@
+"""Prove a domain sound, without any model.
+
+Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
+must earn 1 where doing nothing earns less; compares the splits; lets policies without skill and the
+domain's expert talk with the scripted users. Exit code 1 if the tool server fails, 2 if the domain
+has to be mended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from muarl.errors import Problem, SpecError
+from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
+
+if TYPE_CHECKING:
+    from muarl.data.proof import Means, Proof
+
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("domain", metavar="DOMAIN", help="a domain's file, or its folder")
+    parser.add_argument(
+        "--offline", action="store_true", help="spec files only: import and start nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--limit", type=_positive, metavar="N", help="look at no more than N tasks of a split"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the domain.
+
+    Raises:
+        SpecError: Its files cannot be loaded.
+    """
+    try:
+        located = load_domain_spec(args.domain)
+        if args.offline:
+            return _offline(located, as_json=args.json)
+        return _prove(located, args.limit, as_json=args.json)
+    except SpecError as error:
+        if not args.json:
+            raise
+        findings = [_finding("spec", problem, None) for problem in error.problems]
+        print(json.dumps({"sound": False, "findings": findings}))
+        return error.exit_code
+
+
+def _offline(located: Located[DomainSpec], *, as_json: bool) -> int:
+    files = load_task_files(located)
+    tasks = sum(len(file.spec.tasks) for file in files)
+    if as_json:
+        print(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
+    else:
+        print(f"{located.spec.id}: specs are valid ({1 + len(files)} files, {tasks} tasks in them)")
+    return 0
+
+
+def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) -> int:
+    # The SDK behind tool servers is slow to import: --offline and --help go without it.
+    import anyio
+
+    from muarl.data.proof import prove
+    from muarl.domain import Domain
+
+    def on_step(step: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
+
+    async def main() -> Proof:
+        return await prove(Domain(located), limit=limit, on_step=on_step)
+
+    try:
+        proof = anyio.run(main)
+    finally:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    print(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+    if proof.sound:
+        return 0
+    return 1 if proof.server_failed else SpecError.exit_code
+
+
+def _in_words(proof: Proof) -> str:
+    tasks = ", ".join(f"{split} {count}" for split, count in proof.tasks.items())
+    lines = [
+        f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
+        f"  tools: {', '.join(proof.tools) or 'none'}",
+    ]
+    if proof.idle:
+        lines.append(f"  doing nothing earns {_means(proof.idle)}")
+    lines += [f"  {name} earns {_means(means)}" for name, means in proof.floor.items()]
+    if proof.expert:
+        lines.append(f"  the expert earns {_means(proof.expert)}")
+    lines += [f"  not proved: {reason}" for reason in proof.skipped]
+    lines += [str(finding.problem) for finding in proof.findings[:_SHOWN]]
+    if len(proof.findings) > _SHOWN:
+        lines.append(f"and {len(proof.findings) - _SHOWN} more; --json prints all")
+    count = len(proof.findings)
+    lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")
+    return "\n".join(lines)
+
+
+def _means(means: Means) -> str:
+    return ", ".join(
+        f"{mean.value:.3f} on {split} ({mean.n})"
+        for split, mean in means.items()
+        if mean.value is not None
+    )
+
+
+def _as_json(proof: Proof) -> dict[str, Any]:
+    return {
+        "domain": proof.domain,
+        "sound": proof.sound,
+        "tasks": proof.tasks,
+        "tools": proof.tools,
+        "idle": _values(proof.idle),
+        "floor": {name: _values(means) for name, means in proof.floor.items()},
+        "expert": _values(proof.expert),
+        "skipped": proof.skipped,
+        "findings": [_finding(f.check, f.problem, f.task_id) for f in proof.findings],
+    }
+
+
+def _values(means: Means) -> dict[str, dict[str, float | None]]:
+    return {
+        split: {"value": mean.value, "low": mean.low, "high": mean.high, "n": mean.n}
+        for split, mean in means.items()
+    }
+
+
+def _finding(check: str, problem: Problem, task_id: str | None) -> dict[str, Any]:
+    return {"check": str(check), "task": task_id, **asdict(problem)}
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number

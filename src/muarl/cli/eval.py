@@ -1,0 +1,76 @@
+"""`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import msgspec
+
+from muarl.cli._display import display
+from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.scheduler.rounds import StopSignal
+from muarl.spec import load_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    parser.add_argument(
+        "--model", type=Path, required=True, metavar="FOLDER", help="a run's folder, or a model's"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per temperature")
+    parser.add_argument(
+        "--at-least", type=float, metavar="SHARE", help="exit 1 if the first success is below"
+    )
+    add_out(parser, "runs/<name of the run file>-eval")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate at each temperature of the run file."""
+    located = load_run(args.spec)
+    spec = located.spec
+    prepare_torch(spec.threads)
+    from muarl.domain import load_domain_of
+    from muarl.evaluate.summary import EvalSummary, summarise
+    from muarl.train.playing import play
+    from muarl.train.run_folder import RunFolder
+
+    out = args.out or Path("runs") / f"{args.spec.stem}-eval"
+    folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
+    domain = load_domain_of(located)
+    found: list[tuple[float, EvalSummary]] = []
+    with display() as progress:
+
+        async def work(stop: StopSignal) -> None:
+            for temperature in spec.eval.temperatures:
+                episodes = await play(
+                    domain,
+                    spec,
+                    args.model,
+                    phase="eval",
+                    temperature=temperature,
+                    folder=folder,
+                    progress=progress,
+                    stop=stop,
+                )
+                summary = summarise(episodes, seed=spec.seed)
+                fields = msgspec.to_builtins(summary)
+                folder.log("eval", phase="eval", temperature=temperature, **fields)
+                found.append((temperature, summary))
+
+        run_interruptibly(work)
+    for temperature, summary in found:
+        if args.json:
+            print(json.dumps({"temperature": temperature, **msgspec.to_builtins(summary)}))
+            continue
+        success = summary.success
+        print(
+            f"T={temperature:g}: success {success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
+            f" on {summary.n} dialogues, {summary.faults} faults"
+        )
+        for persona, share in summary.by_persona.items():
+            print(f"  {persona:<12} {share.value:.3f} [{share.low:.3f}, {share.high:.3f}]")
+    reached = found[0][1].success.value or 0.0
+    return int(args.at_least is not None and reached < args.at_least)

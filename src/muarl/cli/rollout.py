@@ -1,0 +1,88 @@
+"""`muarl rollout RUN.yaml`: run dialogues and keep their episodes.
+
+The policy is a trained one (`--model`, a run folder or a model folder) or the domain's expert
+(`--expert`). Prints a summary; the folder holds `episodes.journal`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import msgspec
+
+from muarl.cli._display import display
+from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.scheduler.rounds import StopSignal
+from muarl.spec import load_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--model", type=Path, metavar="FOLDER", help="a run's folder, or a model's")
+    who.add_argument("--expert", action="store_true", help="the domain's expert")
+    parser.add_argument("--split", help="tasks to play (default: the run's eval.split)")
+    parser.add_argument("--episodes", type=int, help="dialogues (default: the run's eval.episodes)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_out(parser, "runs/<name of the run file>-rollout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Roll out, and print what the dialogues were like."""
+    located = load_run(args.spec)
+    update = {
+        name: value
+        for name, value in (("split", args.split), ("episodes", args.episodes))
+        if value is not None
+    }
+    spec = located.spec.model_copy(
+        # Tasks that are only played may be those that others train on.
+        update={
+            "eval": located.spec.eval.model_copy(update=update),
+            "cold_start": None,
+            "grpo": None,
+        }
+    )
+    prepare_torch(spec.threads)
+    from muarl.domain import load_domain
+    from muarl.evaluate.summary import summarise
+    from muarl.record import Episode
+    from muarl.train.playing import play
+    from muarl.train.run_folder import RunFolder
+
+    out = args.out or Path("runs") / f"{args.spec.stem}-rollout"
+    folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
+    domain = load_domain(located.resolve(spec.domain))
+    episodes: list[Episode] = []
+    with display() as progress:
+
+        async def work(stop: StopSignal) -> None:
+            episodes.extend(
+                await play(
+                    domain,
+                    spec,
+                    args.model,
+                    phase="rollout",
+                    temperature=spec.rollout.temperature,
+                    folder=folder,
+                    progress=progress,
+                    stop=stop,
+                )
+            )
+
+        run_interruptibly(work)
+    summary = summarise(episodes)
+    if args.json:
+        print(json.dumps(msgspec.to_builtins(summary)))
+    else:
+        print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
+        print(f"success {_range(summary.success)}, {summary.turns.value:.1f} turns each")
+    return 0
+
+
+def _range(interval: object) -> str:
+    value, low, high = (getattr(interval, name) for name in ("value", "low", "high"))
+    return "unknown" if value is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"

@@ -1,0 +1,52 @@
+"""`muarl train RUN.yaml`: cold start, GRPO, and held-out evaluation before and after.
+
+Ctrl-C once finishes what is under way, saves and exits with 130; `--resume` then goes on. Twice
+ends at once; what was journaled is still there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from muarl.cli._display import display
+from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.scheduler.rounds import StopSignal
+from muarl.spec import load_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    add_out(parser, "runs/<name of the run file>")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    parser.add_argument("--seed", type=int, help="instead of the run file's seed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and print where the run is."""
+    from dataclasses import replace
+
+    located = load_run(args.spec)
+    if args.seed is not None:
+        located = replace(located, spec=located.spec.model_copy(update={"seed": args.seed}))
+    prepare_torch(located.spec.threads)
+    from muarl.train.loop import default_folder, train
+    from muarl.train.run_folder import RunFolder
+
+    out = args.out or default_folder(args.spec)
+    folder = RunFolder.create(out, located.spec, resume=args.resume, overwrite=args.overwrite)
+    with display() as progress:
+
+        async def work(stop: StopSignal) -> None:
+            await train(located, folder, progress, stop)
+
+        try:
+            run_interruptibly(work)
+        except* KeyboardInterrupt as interrupted:
+            hint = f"stopped; go on with: muarl train {args.spec} --out {out} --resume"
+            print(hint, file=sys.stderr)
+            raise KeyboardInterrupt from interrupted
+    print(out)
+    return 0

@@ -1,0 +1,103 @@
+"""Expert dialogues for a cold start: played on the real tools and users, verified by replay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from msgspec import structs
+
+from muarl.data.expert import ExpertPolicy
+from muarl.data.replay import replay_problem
+from muarl.domain import Domain
+from muarl.errors import TrainError
+from muarl.record import Episode, EpisodeKey
+from muarl.render import Renderer
+from muarl.scheduler import Group
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.rounds import StopSignal, bounds, run_round
+from muarl.scheduler.scheduler import Journal
+from muarl.seeds import generator
+from muarl.spec import TaskSpec
+from muarl.spec.run import ColdStartSpec, RolloutSpec, ScriptedUserSpec, UserSpec
+
+PHASE = "cold_start"
+
+
+class Unjournaled:
+    """A journal that keeps nothing: demonstrations can be played again from the seed."""
+
+    def append(self, episode: Episode) -> None:
+        del episode
+
+
+async def demonstrations(
+    domain: Domain,
+    renderer: Renderer,
+    spec: ColdStartSpec,
+    limits: RolloutSpec,
+    *,
+    run_seed: int,
+    count: int | None = None,
+    journal: Journal | None = None,
+    done: Mapping[EpisodeKey, Episode] | None = None,
+    stop: StopSignal | None = None,
+    on_episode: Callable[[int], None] = lambda _done: None,
+) -> list[Episode]:
+    """Play expert dialogues with the spec's imperfections and keep those that replay.
+
+    Tasks are gone through in turn, as often as it takes. Dialogues that ended in a fault or do not
+    replay are left out; more than one in a hundred of those is an error.
+
+    Raises:
+        TrainError: Too many had to be left out; says why the first was.
+    """
+    count = spec.episodes if count is None else count
+    tasks = domain.tasks(spec.split)
+    rounds = math.ceil(count / len(tasks))
+    keys = episode_keys(tasks, run_seed=run_seed, phase=PHASE, group_size=rounds)
+    keys = sorted(sorted(keys, key=lambda key: key.sample)[:count], key=lambda key: key.task_id)
+    by_id = {task.id: task for task in tasks}
+
+    def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
+        agent = domain.expert(task, spec.imperfections, generator(str(key), run_seed, "expert"))
+        return ExpertPolicy(agent, renderer)
+
+    runner = DialogueRunner(
+        domain=domain,
+        tasks=tasks,
+        renderer=renderer,
+        limits=limits,
+        user=UserSpec(scripted=ScriptedUserSpec()),
+        policy_for=expert,
+    )
+    played = 0
+
+    def tell(group: Group) -> None:
+        nonlocal played
+        played += len(group.episodes)
+        on_episode(played)
+
+    groups = await run_round(
+        keys,
+        runner,
+        limits=structs.replace(bounds(limits), attempts=1, concurrency=min(limits.concurrency, 32)),
+        journal=journal or Unjournaled(),
+        done=done,
+        stop=stop,
+        on_group=tell,
+    )
+    kept: list[Episode] = []
+    lost: list[str] = []
+    for episode in (episode for group in groups for episode in group.episodes):
+        task = by_id[episode.key.task_id]
+        problem = episode.error or await replay_problem(domain, task, episode)
+        if problem is None:
+            kept.append(episode)
+        else:
+            lost.append(f"{episode.key}: {problem}")
+    if len(lost) * 100 > count:
+        raise TrainError(
+            f"{len(lost)} of {count} expert dialogues could not be verified; the first: {lost[0]}"
+        )
+    return kept

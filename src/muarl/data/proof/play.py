@@ -1,0 +1,151 @@
+"""Policies without skill, and the domain's expert, in real dialogues with scripted users."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from muarl.data.demonstrations import Unjournaled
+from muarl.data.expert import ExpertPolicy
+from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
+from muarl.data.trivial import TRIVIAL, trivial_agent
+from muarl.domain import Agent, Domain
+from muarl.evaluate.statistics import Interval, mean, success_rate
+from muarl.messages import ToolSpec
+from muarl.record import Episode, EpisodeKey
+from muarl.render import Renderer
+from muarl.render.tokenizer import train_tokenizer
+from muarl.scheduler import Limits, run_groups
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.seeds import generator
+from muarl.spec import TaskSpec
+from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+
+AgentFor = Callable[[TaskSpec, random.Random], Agent]
+
+# Nobody samples here, so nothing but turns needs a cap.
+_CAPS = RolloutSpec(max_turns=24, max_tokens=100_000, context_tokens=1_000_000)
+_LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
+
+Means = dict[str, Interval]
+"""Split to mean reward."""
+
+
+async def floor_findings(
+    subject: Subject, tools: Sequence[ToolSpec], dialogues: int
+) -> tuple[dict[str, Means], list[ProofFinding]]:
+    """Mean reward of each trivial policy on each split, and those above the domain's floor."""
+    domain = subject.domain
+    means: dict[str, Means] = {}
+    found: list[ProofFinding] = []
+    for name in TRIVIAL:
+
+        def agent_for(task: TaskSpec, rng: random.Random, name: str = name) -> Agent:
+            del task
+            return trivial_agent(name, domain, tools, rng)
+
+        means[name] = {}
+        for split, tasks in subject.tasks.items():
+            episodes = await _play(domain, spread(tasks, dialogues), name, agent_for)
+            found += _faults(subject, Check.FLOOR, name, episodes)
+            means[name][split] = _mean(episodes)
+            found += over_floor(subject, split, means[name][split], f"the trivial policy {name!r}")
+    return means, found
+
+
+def over_floor(
+    subject: Subject, split: str, earned: Interval, who: str, *, exact: bool = False
+) -> Iterator[ProofFinding]:
+    """A finding if a policy without skill earns more than the domain's floor.
+
+    Unless the figure is exact it may be above by chance: then its whole interval must be.
+    """
+    floor = subject.domain.spec.floor
+    bound = earned.value if exact else earned.low
+    if bound is not None and bound > floor:
+        message = (
+            f"{who} earns {earned.value:.3f} on split {split!r} ({earned.n} tasks), more than the "
+            f"floor {floor:g}; have fewer tasks that need no skill, or state a floor you can defend"
+        )
+        yield subject.about(Check.FLOOR, ("floor",), message)
+
+
+def estimate(rewards: Sequence[float]) -> Interval:
+    """Mean of rewards, one per task, with the interval that fits them."""
+    if all(reward in (0, 1) for reward in rewards):
+        return success_rate({str(i): [reward == 1] for i, reward in enumerate(rewards)})
+    return mean(rewards)
+
+
+async def expert_findings(subject: Subject, dialogues: int) -> tuple[Means, list[ProofFinding]]:
+    """Mean reward of the domain's expert, without bad habits, on each split; it must be 1."""
+    domain = subject.domain
+
+    def agent_for(task: TaskSpec, rng: random.Random) -> Agent:
+        return domain.expert(task, {}, rng)
+
+    means: Means = {}
+    found: list[ProofFinding] = []
+    for split, tasks in subject.tasks.items():
+        episodes = await _play(domain, spread(tasks, dialogues), "expert", agent_for)
+        found += _faults(subject, Check.EXPERT, "expert", episodes)
+        means[split] = _mean(episodes)
+        failed = [e for e in episodes if e.reward is not None and e.reward < 1]
+        if failed:
+            first = min(failed, key=lambda episode: str(episode.key))
+            reasons = "; ".join(f"{r.name}: {r.reason}" for r in first.rewards if r.score != 1)
+            message = (
+                f"the expert fails {len(failed)} of {len(episodes)} dialogues of split {split!r}; "
+                f"task {first.key.task_id!r} ({first.persona}, {first.outcome}): {reasons}"
+            )
+            found.append(subject.about(Check.EXPERT, ("expert",), message))
+    return means, found
+
+
+async def _play(
+    domain: Domain, tasks: Sequence[TaskSpec], name: str, agent_for: AgentFor
+) -> list[Episode]:
+    renderer = _renderer()
+
+    def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
+        return ExpertPolicy(agent_for(task, generator(str(key))), renderer)
+
+    runner = DialogueRunner(
+        domain=domain,
+        tasks=tasks,
+        renderer=renderer,
+        limits=_CAPS,
+        user=UserSpec(scripted=ScriptedUserSpec()),
+        policy_for=policy_for,
+    )
+    keys = episode_keys(tasks, run_seed=0, phase=f"check:{name}")
+    episodes: list[Episode] = []
+    async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
+        async for group in groups:
+            episodes += group.episodes
+    return episodes
+
+
+@cache
+def _renderer() -> Renderer:
+    """Any tokenizer will do: what is rendered is only read back."""
+    return Renderer(train_tokenizer([], vocab_size=300))
+
+
+def _mean(episodes: Sequence[Episode]) -> Interval:
+    return estimate([e.reward for e in episodes if e.reward is not None])
+
+
+def _faults(
+    subject: Subject, check: Check, name: str, episodes: Sequence[Episode]
+) -> Iterator[ProofFinding]:
+    """Dialogues that were cut off by something else than the policy, each reason once."""
+    reasons: dict[str, Episode] = {}
+    for episode in episodes:
+        if episode.outcome.is_fault:
+            reasons.setdefault(episode.error or "", episode)
+    by_id = {task.id: task for task in subject.all_tasks()}
+    for reason, episode in reasons.items():
+        message = f"a dialogue of {name!r} ended in a fault: {reason}"
+        yield subject.about_task(check, by_id[episode.key.task_id], (), message)

@@ -1,0 +1,85 @@
+"""Trivial policies: what a domain pays for no skill at all. They set the floor under every score."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from muarl.domain import Agent, Domain
+from muarl.messages import Message, ToolCall, ToolSpec
+
+TRIVIAL = ("do_nothing", "refuse_all", "transfer_at_once", "random_write", "empty_reply")
+"""Names of the trivial policies."""
+
+
+class DoNothing:
+    """Claims that all is done and touches nothing."""
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        return Message(role="assistant", content="Done.")
+
+
+class RefuseAll:
+    """Refuses whatever is asked."""
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        return Message(role="assistant", content="Sorry, I cannot do that.")
+
+
+class EmptyReply:
+    """Says nothing."""
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        return Message(role="assistant", content="")
+
+
+class CallOnce:
+    """Makes one call of a fixed tool at once, then behaves like DoNothing."""
+
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
+
+    def act(self, history: Sequence[Message]) -> Message:
+        if any(message.role == "tool" for message in history):
+            return Message(role="assistant", content="Done.")
+        call = ToolCall(id="only", name=self._tool, arguments={})
+        return Message(role="assistant", content="", tool_calls=(call,))
+
+
+class RandomWrite:
+    """After each user message calls a random write tool with words the user said, then "done"."""
+
+    def __init__(self, tools: Sequence[ToolSpec], rng: random.Random) -> None:
+        self._tools = tools
+        self._rng = rng
+        self._calls = 0
+
+    def act(self, history: Sequence[Message]) -> Message:
+        if history[-1].role == "tool" or not self._tools:
+            return Message(role="assistant", content="Done.")
+        said = " ".join(m.content for m in history if m.role == "user")
+        words = [word.strip(".,;:!?") for word in said.split()] or [""]
+        tool = self._rng.choice(self._tools)
+        properties: dict[str, Any] = tool.parameters.get("properties", {})
+        arguments = {name: self._rng.choice(words) for name in properties}
+        self._calls += 1
+        call = ToolCall(id=f"random_{self._calls}", name=tool.name, arguments=arguments)
+        return Message(role="assistant", content="", tool_calls=(call,))
+
+
+def trivial_agent(
+    name: str, domain: Domain, tools: Sequence[ToolSpec], rng: random.Random
+) -> Agent:
+    """A trivial agent for one dialogue, by name."""
+    spec = domain.spec
+    if name == "random_write":
+        return RandomWrite([tool for tool in tools if tool.name in spec.writes], rng)
+    if name == "transfer_at_once" and spec.terminal:
+        return CallOnce(spec.terminal[0])
+    if name == "refuse_all":
+        return RefuseAll()
+    return EmptyReply() if name == "empty_reply" else DoNothing()

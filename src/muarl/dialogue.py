@@ -1,0 +1,239 @@
+"""One exchange: policy, tools and user take turns until an outcome.
+
+Invariants (each a property test):
+  1. a sample's ids are exactly the prompts sent, the ids sampled and the deltas between (L1);
+  2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
+  3. only the user, a terminal tool or a cap ends a dialogue (L4);
+  4. a failure of anything but the policy is a fault, never a reward (L2);
+  5. tool calls of one message run in order, all of them, and each is answered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from muarl.domain import Domain
+from muarl.errors import EpisodeError, PolicyError, UserError
+from muarl.messages import Message, ToolResult
+from muarl.policy import GenerateRequest, Generation, Policy
+from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
+from muarl.render import Renderer
+from muarl.reward import Evidence, evaluate, reward_of
+from muarl.seeds import derive_seed
+from muarl.spec import TaskSpec
+from muarl.spec.run import RolloutSpec
+from muarl.tools import ToolSession
+from muarl.user import User
+from muarl.world import World, diff
+
+
+@dataclass
+class _Transcript:
+    """What a dialogue has produced so far; becomes the episode whatever happens."""
+
+    opening: UserReply = field(default_factory=lambda: UserReply(""))
+    history: list[Message] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    forks: int = 0
+
+
+class Dialogue:
+    """Runs one dialogue of a task. Use once."""
+
+    def __init__(
+        self,
+        *,
+        key: EpisodeKey,
+        domain: Domain,
+        task: TaskSpec,
+        persona: str,
+        policy: Policy,
+        user: User,
+        renderer: Renderer,
+        limits: RolloutSpec,
+        temperature: float | None = None,
+    ) -> None:
+        self._key = key
+        self._domain = domain
+        self._task = task
+        self._persona = persona
+        self._policy = policy
+        self._user = user
+        self._renderer = renderer
+        self._limits = limits
+        self._temperature = limits.temperature if temperature is None else temperature
+        self._seed = derive_seed(
+            key.run_seed, key.phase, key.iteration, key.task_id, key.sample, "policy"
+        )
+        self._log = _Transcript()
+
+    async def run(self) -> Episode:
+        """Talk until an outcome. Failures of the surroundings become fault outcomes."""
+        started = anyio.current_time()
+        world = self._domain.world_for(self._task)
+        initial = world.fork()
+        error: str | None = None
+        try:
+            async with self._domain.server.session(world) as session:
+                outcome = await self._talk(session, world)
+                tools = list(session.tools)
+        except UserError as fault:
+            outcome, error, tools = Outcome.USER_FAULT, str(fault), []
+        except EpisodeError as fault:
+            outcome, error, tools = Outcome.INFRA_FAULT, str(fault), []
+        episode = Episode(
+            key=self._key,
+            domain=self._domain.spec.id,
+            persona=self._persona,
+            split=self._task.split,
+            task_hash=self._task.content_hash,
+            system=self._domain.spec.rules,
+            opening=self._log.opening,
+            outcome=outcome,
+            tools=tools,
+            turns=self._log.turns,
+            samples=self._log.samples,
+            error=error,
+            changes=diff(initial, world),
+            forks=self._log.forks,
+        )
+        if not outcome.is_fault:
+            await self._score(episode, world)
+        episode.elapsed_s = anyio.current_time() - started
+        return episode
+
+    async def _talk(self, session: ToolSession, world: World) -> Outcome:
+        log = self._log
+        log.opening = await self._user.open()
+        log.history = [
+            Message(role="system", content=self._domain.spec.rules),
+            Message(role="user", content=log.opening.text),
+        ]
+        prompt = self._renderer.start(log.history, session.tools)
+        log.samples.append(Sample(list(prompt)))
+        if log.opening.stop:
+            return Outcome.ABANDONED
+        while True:
+            if len(log.turns) == self._limits.max_turns:
+                return Outcome.TRUNCATED_TURNS
+            room = self._limits.context_tokens - len(prompt)
+            if room <= 0:
+                return Outcome.TRUNCATED_CONTEXT
+            generation = await self._generate(prompt, min(room, self._limits.max_tokens))
+            turn = self._record(prompt, generation)
+            if generation.finish_reason == "length":
+                cut_by_context = room <= self._limits.max_tokens
+                return Outcome.TRUNCATED_CONTEXT if cut_by_context else Outcome.TRUNCATED_LENGTH
+            log.history.append(turn.message)
+            if turn.message.tool_calls:
+                answers = await self._run_calls(session, world, turn)
+                if self._called_terminal(turn):
+                    return Outcome.COMPLETED
+            else:
+                turn.reply = await self._user.reply(turn.message.content)
+                if turn.reply.stop:
+                    abandoned = turn.reply.act == "abandon"
+                    return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
+                answers = [Message(role="user", content=turn.reply.text)]
+            log.history.extend(answers)
+            prompt = self._next_prompt(prompt, generation, answers, session)
+
+    async def _generate(self, prompt: list[int], max_tokens: int) -> Generation:
+        turn = len(self._log.turns)
+        generation = await self._policy.generate(
+            GenerateRequest(
+                prompt_ids=prompt,
+                dialogue=str(self._key),
+                seed=derive_seed(self._seed, turn),
+                max_tokens=max_tokens,
+                temperature=self._temperature,
+                stop_token_ids=self._renderer.stop_token_ids,
+                history=tuple(self._log.history),
+            )
+        )
+        if not generation.token_ids or len(generation.token_ids) != len(generation.logprobs):
+            raise PolicyError(
+                f"the engine returned {len(generation.token_ids)} tokens with "
+                f"{len(generation.logprobs)} log-probs; expected at least one, and as many"
+            )
+        if not all(math.isfinite(logprob) for logprob in generation.logprobs):
+            raise PolicyError("the engine returned a log-prob that is not finite")
+        return generation
+
+    def _record(self, prompt: list[int], generation: Generation) -> Turn:
+        """Append what was sent and sampled to the running sample."""
+        log = self._log
+        sample = log.samples[-1]
+        start = len(prompt)
+        sample.token_ids.extend(prompt[len(sample.token_ids) :])
+        sample.token_ids.extend(generation.token_ids)
+        end = start + len(generation.token_ids)
+        sample.spans.append(Span(start, end, generation.policy_version))
+        sample.logprobs.extend(generation.logprobs)
+        turn = Turn(
+            message=self._renderer.parse(generation.token_ids, prompt, turn=len(log.turns)),
+            sample=len(log.samples) - 1,
+            start=start,
+            end=end,
+            finish_reason=generation.finish_reason,
+            policy_version=generation.policy_version,
+        )
+        log.turns.append(turn)
+        return turn
+
+    async def _run_calls(self, session: ToolSession, world: World, turn: Turn) -> list[Message]:
+        before = world.fork()
+        answers = []
+        for call in turn.message.tool_calls:
+            result = await session.call(call)
+            turn.results.append(result)
+            answers.append(_answer(result))
+        turn.changes = diff(before, world)
+        return answers
+
+    def _called_terminal(self, turn: Turn) -> bool:
+        terminal = self._domain.spec.terminal
+        return any(result.name in terminal and not result.is_error for result in turn.results)
+
+    def _next_prompt(
+        self,
+        prompt: list[int],
+        generation: Generation,
+        answers: Sequence[Message],
+        session: ToolSession,
+    ) -> list[int]:
+        bridged = self._renderer.bridge(prompt, generation.token_ids, answers)
+        if bridged is not None:
+            return bridged
+        self._log.forks += 1
+        anew = self._renderer.start(self._log.history, session.tools)
+        self._log.samples.append(Sample(list(anew)))
+        return anew
+
+    async def _score(self, episode: Episode, world: World) -> None:
+        spec = self._domain.spec
+        try:
+            evidence = Evidence(
+                world=world,
+                gold_world=await self._domain.gold_world(self._task),
+                turns=episode.turns,
+                writes=spec.writes,
+            )
+            wanted = self._task.reward if self._task.reward is not None else spec.reward
+            observed = self._task.metrics if self._task.metrics is not None else spec.metrics
+            episode.rewards = [evaluate(predicate, evidence) for predicate in wanted]
+            episode.metrics = [evaluate(predicate, evidence) for predicate in observed]
+            episode.reward = reward_of(episode.rewards)
+        except EpisodeError as fault:
+            episode.outcome, episode.error = Outcome.INFRA_FAULT, str(fault)
+            episode.reward, episode.rewards, episode.metrics = None, [], []
+
+
+def _answer(result: ToolResult) -> Message:
+    text = f"Error: {result.content}" if result.is_error else result.content
+    return Message(role="tool", content=text, tool_call_id=result.call_id, name=result.name)

@@ -1,0 +1,276 @@
+"""A domain at work: its spec, its world, its tool server, its tasks, its users."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import random
+import re
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from muarl.errors import MuarlError, SpecError, ToolServerError
+from muarl.messages import Message, ToolCall
+from muarl.seeds import derive_seed, generator
+from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
+from muarl.spec.references import generated_findings, split_findings
+from muarl.spec.run import RunSpec, UserSpec
+from muarl.tools import ToolServer, tool_server
+from muarl.user import User
+from muarl.user.scripted import ScriptedUser
+from muarl.world import World
+
+
+class Agent(Protocol):
+    """A rule-based agent, such as a domain's expert; lives for one dialogue."""
+
+    def act(self, history: Sequence[Message]) -> Message:
+        """The next assistant message, given the conversation so far."""
+        ...
+
+
+class Domain:
+    """One loaded domain. Python that the spec names is imported on first use."""
+
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self.located = located
+        self.spec = located.spec
+        self.folder = located.path.parent
+        self._python = _PythonFolder(located)
+        self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
+        self._gold: dict[str, World] = {}
+        self._base: World | None = None
+        self._server: ToolServer | None = None
+
+    @property
+    def base(self) -> World:
+        """The domain's world before any task."""
+        if self._base is None:
+            self._base = World(self._load_world())
+        return self._base
+
+    @property
+    def server(self) -> ToolServer:
+        """The domain's tool server."""
+        if self._server is None:
+            self._server = tool_server(
+                self.spec.tools,
+                self.folder,
+                lambda ref: self._python.load(ref, ("tools", "python")),
+            )
+        return self._server
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits, in the spec's order."""
+        if self.spec.tasks.python is not None:
+            return tuple(self.spec.tasks.splits)
+        return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
+
+    def tasks(self, split: str) -> tuple[TaskSpec, ...]:
+        """The tasks of one split.
+
+        Raises:
+            SpecError: There is no such split, or the generator broke its contract.
+        """
+        if split not in self._tasks:
+            if split not in self.splits:
+                known = ", ".join(self.splits)
+                raise self._problem(("tasks",), f"there is no split {split!r}; splits: {known}")
+            self._tasks[split] = self._load_tasks(split)
+        return self._tasks[split]
+
+    def world_for(self, task: TaskSpec) -> World:
+        """A fresh world for one dialogue of a task."""
+        return self.base.fork(task.world)
+
+    async def gold_world(self, task: TaskSpec) -> World:
+        """The world after the task's gold calls; computed once per task.
+
+        Raises:
+            ToolServerError: A gold call was answered with an error.
+        """
+        known = self._gold.get(task.content_hash)
+        if known is not None:
+            return known
+        world = self.world_for(task)
+        if task.gold:
+            async with self.server.session(world) as session:
+                for index, gold in enumerate(task.gold):
+                    call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
+                    result = await session.call(call)
+                    if result.is_error:
+                        raise ToolServerError(
+                            f"gold call {index} of task {task.id!r}, {gold.tool}, "
+                            f"was answered with an error: {result.content}"
+                        )
+        self._gold[task.content_hash] = world
+        return world
+
+    def draw_persona(self, task: TaskSpec, rng: random.Random) -> str:
+        """One of the task's personas, by weight."""
+        weights = [self.spec.personas[name].weight for name in task.personas]
+        return rng.choices(task.personas, weights if any(weights) else None)[0]
+
+    def user(self, who: UserSpec, task: TaskSpec, persona: str, seed: int) -> User:
+        """A user for one dialogue.
+
+        Raises:
+            SpecError: A scripted user was asked for and domain or task have no script.
+        """
+        manner = self.spec.personas[persona]
+        if who.llm is not None:
+            from muarl.user.llm import LlmUser
+
+            return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed)
+        if self.spec.user is None or task.user is None:
+            lacking = (
+                "the domain has no `user` script"
+                if self.spec.user is None
+                else (f"task {task.id!r} has no `user` goal")
+            )
+            raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
+        return ScriptedUser(
+            self.spec.user, manner, task.user, task.split, generator(seed, "scripted user")
+        )
+
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random
+    ) -> Agent:
+        """The domain's expert for one dialogue, with bad habits at the given rates.
+
+        Raises:
+            SpecError: The domain has none, or it does not know a habit.
+        """
+        if self.spec.expert is None:
+            raise self._problem((), "a cold start needs an expert; name one under `expert`")
+        agent: Agent = self._python.call(
+            self.spec.expert, ("expert",), task, dict(imperfections), rng
+        )
+        return agent
+
+    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
+        return SpecError([self.located.problem(loc, message)])
+
+    def _load_world(self) -> dict[str, Any]:
+        source = self.spec.world
+        if source.data is not None:
+            return source.data
+        if source.file is not None:
+            path = self.located.resolve(source.file)
+            try:
+                world = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                message = f"{source.file!r} cannot be read: {error}"
+                raise self._problem(("world", "file"), message) from error
+        else:
+            assert source.python is not None  # WorldSpec holds exactly one source
+            world = self._python.call(source.python, ("world", "python"))
+        if not isinstance(world, dict):
+            raise self._problem(("world",), "the world must be a mapping at the top")
+        return world
+
+    def _file_tasks(self) -> list[TaskSpec]:
+        return [task for file in load_task_files(self.located) for task in file.spec.tasks]
+
+    def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
+        source = self.spec.tasks
+        if source.python is None:
+            return tuple(task for task in self._file_tasks() if task.split == split)
+        count = source.splits[split]
+        seed = derive_seed(source.seed, self.spec.id, split)
+        loc = ("tasks", "python")
+        tasks = self._python.call(source.python, loc, split, seed, count)
+        if not isinstance(tasks, (list, tuple)):
+            kind = type(tasks).__name__
+            raise self._problem(loc, f"{source.python} must return a list, it returned {kind}")
+        wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
+        if wrong or len(tasks) != count:
+            raise self._problem(
+                loc,
+                f"{source.python} must return {count} TaskSpec of split {split!r}; "
+                f"it returned {len(tasks)}, {len(wrong)} of them not such",
+            )
+        findings = generated_findings(tasks, self.spec)
+        if problems := [self.located.problem(loc, message) for message in findings]:
+            raise SpecError(problems)
+        return tuple(tasks)
+
+
+class _PythonFolder:
+    """Imports a domain's own Python, as modules of a package that stands for its folder."""
+
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self._located = located
+        folder = located.path.parent.resolve()
+        tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+        self._package = f"muarl_domain_{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
+        if self._package not in sys.modules:
+            package = types.ModuleType(self._package)
+            package.__path__ = [str(folder)]
+            sys.modules[self._package] = package
+
+    def load(self, reference: str, loc: tuple[str, ...]) -> Any:
+        """Resolve `file.py:name`, which the domain's file names at `loc`.
+
+        Raises:
+            SpecError: No such file or name, or importing it raised.
+        """
+        file, _, name = reference.partition(":")
+        module_name = file.removesuffix(".py").replace("/", ".")
+        try:
+            module = importlib.import_module(f"{self._package}.{module_name}")
+            return getattr(module, name)
+        except MuarlError:
+            raise
+        except ModuleNotFoundError as error:
+            raise self._problem(loc, f"{reference!r} cannot be imported: {error}") from error
+        except AttributeError as error:
+            raise self._problem(loc, f"{file} has no {name!r}") from error
+        except (Exception, SystemExit) as error:  # boundary: the author's module raises anything
+            kind = type(error).__name__
+            raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
+
+    def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
+        """Call what `reference` names.
+
+        Raises:
+            SpecError: It cannot be imported, or it raised; a ValueError says what is wrong itself.
+        """
+        made = self.load(reference, loc)
+        try:
+            return made(*arguments)
+        except MuarlError:
+            raise
+        except ValueError as error:
+            raise self._problem(loc, f"{reference}: {' '.join(str(error).split())}") from error
+        except Exception as error:  # boundary: the author's code may raise anything
+            kind = type(error).__name__
+            raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
+
+    def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
+        return SpecError([self._located.problem(loc, message)])
+
+
+def load_domain(path: str | Path) -> Domain:
+    """Load a domain from its file, or from the folder that holds `domain.yaml`.
+
+    Raises:
+        SpecError: Everything wrong with it, each with file, line and column.
+    """
+    return Domain(load_domain_spec(path))
+
+
+def load_domain_of(run: Located[RunSpec]) -> Domain:
+    """Load the domain that a run file names.
+
+    Raises:
+        SpecError: Everything wrong with it, or a split of the run that it does not have.
+    """
+    domain = load_domain(run.resolve(run.spec.domain))
+    run.refuse(split_findings(run.spec, domain.splits))
+    return domain

@@ -1,0 +1,114 @@
+"""From episodes to the figures of an evaluation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, success_rate
+from muarl.record import Episode
+
+CONFIRMED = "confirmed"
+"""Name of the metric that says which share of an episode's writes the user confirmed."""
+
+_FULL_REWARD = 1 - 1e-6  # a reward may be a mean of float scores
+
+
+def succeeded(episode: Episode) -> bool:
+    """The episode earned the whole reward. A fault never did, and never failed either."""
+    return episode.reward is not None and episode.reward >= _FULL_REWARD
+
+
+class EvalSummary(msgspec.Struct, frozen=True):
+    """What an evaluation found.
+
+    Attributes:
+        n: Episodes that were scored: the denominator of everything below.
+        faults: Episodes that ended by no doing of the policy; in no denominator (law L2).
+        success: Share that earned the whole reward.
+        reward: Mean reward; differs from `success` where predicates give parts of it.
+        by_persona: Success per persona.
+        turns: Mean policy messages per episode.
+        sampled_tokens: Mean sampled tokens per episode.
+        tool_calls: Tool to mean calls per episode.
+        tool_errors: Share of all calls that were answered with an error; None without calls.
+        confirmed: Mean share of writes the user confirmed, over episodes that wrote.
+        outcomes: Outcome to episodes, faults included.
+    """
+
+    n: int
+    faults: int
+    success: Interval
+    reward: Interval
+    by_persona: dict[str, Interval]
+    turns: Interval
+    sampled_tokens: Interval
+    tool_calls: dict[str, float]
+    tool_errors: float | None
+    confirmed: Interval
+    outcomes: dict[str, int]
+
+
+def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
+    """Summarise one evaluation; `seed` draws the bootstraps.
+
+    Example:
+        Ten episodes, one of them an infrastructure fault, six with reward 1: `n` is 9, `faults`
+        1, and `success.value` 6 / 9.
+    """
+    outcomes: Counter[str] = Counter()
+    scored: list[Episode] = []
+    for episode in episodes:
+        outcomes[episode.outcome.value] += 1
+        if not episode.outcome.is_fault and episode.reward is not None:
+            scored.append(episode)
+    calls: Counter[str] = Counter()
+    errors = 0
+    for episode in scored:
+        for name, _, is_error in episode.calls():
+            calls[name] += 1
+            errors += is_error
+    n = len(scored)
+    return EvalSummary(
+        n=n,
+        faults=outcomes.total() - n,
+        success=_success(scored, seed),
+        reward=_mean(((e, e.reward) for e in scored), seed),
+        by_persona={
+            persona: _success([e for e in scored if e.persona == persona], seed)
+            for persona in sorted({e.persona for e in scored})
+        },
+        turns=_mean(((e, len(e.turns)) for e in scored), seed, bounded=False),
+        sampled_tokens=_mean(((e, e.num_sampled) for e in scored), seed, bounded=False),
+        tool_calls={name: calls[name] / n for name in sorted(calls)},
+        tool_errors=errors / calls.total() if calls else None,
+        confirmed=_mean(
+            ((e, m.score) for e in scored for m in e.metrics if m.name == CONFIRMED), seed
+        ),
+        outcomes=dict(sorted(outcomes.items())),
+    )
+
+
+def _success(episodes: list[Episode], seed: int) -> Interval:
+    by_task: defaultdict[str, list[bool]] = defaultdict(list)
+    for episode in episodes:
+        by_task[episode.key.task_id].append(succeeded(episode))
+    return success_rate(by_task, seed=seed)
+
+
+def _mean(
+    values: Iterable[tuple[Episode, float | None]], seed: int, *, bounded: bool = True
+) -> Interval:
+    """Mean over the episodes the value exists for.
+
+    Values in [0, 1] are bootstrapped: Student's interval may leave their range.
+    """
+    by_task: defaultdict[str, list[float]] = defaultdict(list)
+    for episode, value in values:
+        if value is not None:
+            by_task[episode.key.task_id].append(value)
+    if not bounded and all(len(of_task) == 1 for of_task in by_task.values()):
+        return mean([value for (value,) in by_task.values()])
+    return bootstrap_mean(by_task, seed=seed)

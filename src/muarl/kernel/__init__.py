@@ -1,0 +1,16 @@
+"""The PyTorch kernel: from samples and advantages to new weights, and nothing else.
+
+Reading order, a page each:
+
+    model       build, load, save a causal language model
+    batch       samples -> micro-batches that share a prefix
+    logprobs    log-probs of sampled tokens, and of no other
+    advantage   rewards of a group -> advantages
+    loss        log-probs -> GRPO or supervised loss, and metrics
+    optimizer   AdamW; Muon for the cold start; learning-rate schedules
+    step        one optimizer update
+    checkpoint  all of it on disk, atomically
+
+Law L6 rules here: loss and gradient do not depend on the micro-batch split, padding or prefix
+sharing (to rounding); an all-equal group gives no gradient; on policy the first ratio is 1.
+"""

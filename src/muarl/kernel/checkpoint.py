@@ -1,0 +1,149 @@
+"""Checkpoints: weights, optimizer state and counters on disk, whole or not at all.
+
+    checkpoint/
+        000003/                 a complete older one, in case
+        000004/                 the newest
+            config.json, model.safetensors    in Hugging Face form
+            optimizer.safetensors             moments and counters of the optimizer
+            state.json                        written last: counters, and the weights' checksum
+        .writing/               what a killed process left; the next save removes it
+
+A checkpoint is written beside the others, flushed to disk and only then renamed, so a kill at any
+moment leaves the previous one as the newest. Nothing is pickled: reading one runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from muarl.errors import RecordError, SetupError
+from muarl.kernel.model import load_model, save_model, weights_checksum
+from muarl.kernel.step import Trainer
+
+CHECKPOINT_VERSION = 1
+Counters = Mapping[str, int | float | str]
+
+
+def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep: int = 2) -> Path:
+    """Save all that the next update depends on, as the newest checkpoint of a folder.
+
+    Args:
+        folder: Holds the checkpoints of one run; made if missing.
+        trainer: Its model, optimizer and number of updates are saved.
+        counters: The caller's own place in the run (phase, iteration, ...), as JSON.
+        keep: How many checkpoints to leave, this one included.
+
+    Returns:
+        The new checkpoint's folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    older = _complete(folder)
+    draft = folder / ".writing"
+    shutil.rmtree(draft, ignore_errors=True)
+    save_model(trainer.model, draft)
+    state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
+    save_file(state, draft / "optimizer.safetensors")
+    content = {
+        "version": CHECKPOINT_VERSION,
+        "num_updates": trainer.num_updates,
+        "weights": weights_checksum(trainer.model),
+        "counters": dict(counters),
+    }
+    (draft / "state.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    for path in draft.iterdir():
+        _flush(path)
+    _flush(draft)
+    target = folder / f"{int(older[-1].name) + 1 if older else 1:06d}"
+    draft.rename(target)
+    _flush(folder)
+    for path in older[: max(0, len(older) + 1 - keep)]:
+        shutil.rmtree(path)
+    return target
+
+
+def read_counters(folder: Path) -> dict[str, Any] | None:
+    """The counters of the newest checkpoint; None if there is none yet.
+
+    Raises:
+        RecordError: It is damaged, or of a newer version of muarl.
+    """
+    complete = _complete(folder)
+    return _read_state(complete[-1])["counters"] if complete else None
+
+
+def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
+    """Take up the newest checkpoint, in place: the next update is the one that would have come.
+
+    Args:
+        folder: As given to `save_checkpoint`.
+        trainer: With a model of the same shape and an optimizer of the same kind.
+
+    Returns:
+        The counters it was saved with.
+
+    Raises:
+        RecordError: There is none, it is damaged, or it does not fit the trainer.
+    """
+    complete = _complete(folder)
+    if not complete:
+        raise RecordError(f"no checkpoint in `{folder}`: there is nothing to resume")
+    path = complete[-1]
+    state = _read_state(path)
+    try:
+        saved = load_model(path, dtype=trainer.model.dtype)
+        moments = load_file(path / "optimizer.safetensors")
+    except (OSError, SafetensorError, SetupError) as error:
+        raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
+    if weights_checksum(saved) != state["weights"]:
+        raise RecordError(
+            f"checkpoint `{path}` is damaged: its weights are not those it was saved with. "
+            "Remove the folder to resume from the one before"
+        )
+    ours, theirs = (dict(model.named_parameters()) for model in (trainer.model, saved))
+    shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, theirs)]
+    if shapes[0] != shapes[1]:
+        raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
+    trainer.optimizer.load_state(moments)
+    with torch.no_grad():
+        for name, parameter in ours.items():
+            parameter.copy_(theirs[name])
+    trainer.num_updates = state["num_updates"]
+    counters: dict[str, Any] = state["counters"]
+    return counters
+
+
+def _complete(folder: Path) -> list[Path]:
+    """Complete checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("[0-9]*") if path.name.isdecimal())
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        version = state["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"checkpoint `{path}` is damaged: state.json: {error!r}") from error
+    if version != CHECKPOINT_VERSION:
+        raise RecordError(
+            f"checkpoint `{path}` has version {version}, this muarl reads {CHECKPOINT_VERSION}; "
+            "use the muarl that wrote it"
+        )
+    return state
+
+
+def _flush(path: Path) -> None:
+    """Make a file's content, or a folder's names, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+"""Optimizers, and how their learning rates move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from transformers import PreTrainedModel
+
+from muarl.errors import RecordError
+from muarl.spec.run import GrpoSpec
+
+
+class Optimizer:
+    """One or more torch optimizers that share out a model's parameters and step together."""
+
+    def __init__(self, parts: Mapping[str, torch.optim.Optimizer], model: PreTrainedModel) -> None:
+        self._parts = dict(parts)
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Parameters that are trained."""
+        return [parameter for _, _, parameter in self._owned()]
+
+    def step(self, lr: float) -> None:
+        """Update the parameters from their gradients, and forget the gradients."""
+        for part in self._parts.values():
+            for group in part.param_groups:
+                group["lr"] = lr
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """All moments and counters, by `part/parameter/name`."""
+        return {
+            f"{part}/{self._names[parameter]}/{name}": value
+            for part, optimizer, parameter in self._owned()
+            for name, value in optimizer.state[parameter].items()
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from `state()`.
+
+        Raises:
+            RecordError: It was made by another optimizer or for another model; nothing is changed.
+        """
+        owners = {
+            f"{part}/{self._names[parameter]}": (optimizer, parameter)
+            for part, optimizer, parameter in self._owned()
+        }
+        found: dict[str, dict[str, Tensor]] = {owner: {} for owner in owners}
+        for key, value in state.items():
+            owner, _, name = key.rpartition("/")
+            if owner not in found:
+                raise RecordError(
+                    f"optimizer state for {owner!r} has no owner here: it was saved by another "
+                    "optimizer or for another model"
+                )
+            found[owner][name] = value
+        for owner, values in found.items():
+            optimizer, parameter = owners[owner]
+            optimizer.state[parameter] = {name: value.clone() for name, value in values.items()}
+
+    def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
+        for name, optimizer in self._parts.items():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    yield name, optimizer, parameter
+
+
+def adamw(model: PreTrainedModel, *, freeze_embeddings: bool) -> Optimizer:
+    """AdamW with betas (0.9, 0.95) and no decay, for GRPO.
+
+    With frozen embeddings (and a tied output layer), Adam's normalised steps cannot carry rarely
+    seen tokens away.
+    """
+    frozen = _embeddings(model) if freeze_embeddings else set()
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter not in frozen)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return Optimizer({"adamw": _adamw(trained)}, model)
+
+
+def muon(model: PreTrainedModel) -> Optimizer:
+    """Muon on the body's matrices, AdamW on embeddings and norms, for the cold start.
+
+    Steps of both have the same root mean square at the same rate (arXiv 2502.16982).
+    """
+    model.requires_grad_(True)
+    embeddings = _embeddings(model)
+    matrices = [p for p in model.parameters() if p.ndim == 2 and p not in embeddings]
+    others = [p for p in model.parameters() if p.ndim != 2 or p in embeddings]
+    body = torch.optim.Muon(matrices, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    return Optimizer({"muon": body, "adamw": _adamw(others)}, model)
+
+
+def _adamw(parameters: list[Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=0.0)
+
+
+def _embeddings(model: PreTrainedModel) -> set[Parameter]:
+    modules = (model.get_input_embeddings(), model.get_output_embeddings())
+    return {parameter for module in modules for parameter in module.parameters()}
+
+
+def cold_start_lr(step: int, *, steps: int, peak: float, warmup: int = 30) -> float:
+    """Rate of a step (from 0): linear to the peak, then a cosine down to 5 % of it."""
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
+
+
+def grpo_lr(iteration: int, spec: GrpoSpec) -> float:
+    """Rate of an iteration (from 0): the peak, then linear down to a tenth at the last one."""
+    left = spec.iterations - 1 - iteration
+    if left >= spec.lr_decay_iterations:
+        return spec.lr
+    return spec.lr * (0.1 + 0.9 * left / spec.lr_decay_iterations)

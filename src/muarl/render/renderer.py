@@ -1,0 +1,166 @@
+"""Messages to token ids and back, by the chat template of a model family.
+
+Rendering itself is the `renderers` library's. What is ours: the sampled ids are never decoded and
+encoded again (law L1). A prompt grows by the delta ids of what answered, or, where the template
+rewrites history, is rendered anew and reported as a fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from renderers import Qwen3RendererConfig, create_renderer
+from renderers.base import ToolCallParseStatus
+
+from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.render.tokenizer import TextTokenizer
+
+
+class Renderer:
+    """One model family's template over one tokenizer."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._template = create_renderer(tokenizer, Qwen3RendererConfig(enable_thinking=False))
+        self.stop_token_ids: tuple[int, ...] = tuple(self._template.get_stop_token_ids())
+
+    def start(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> list[int]:
+        """Ids of a whole conversation, ready for the policy to speak."""
+        ids: list[int] = self._template.render_ids(
+            [_to_wire(m) for m in messages],
+            tools=[_tool_to_wire(t) for t in tools] or None,
+            add_generation_prompt=True,
+        )
+        return ids
+
+    def bridge(
+        self, prompt_ids: list[int], sampled_ids: list[int], answers: Sequence[Message]
+    ) -> list[int] | None:
+        """The next prompt: what was sent, what was sampled, and what answered it.
+
+        p what was sent, a sampled, e what answered:
+
+            prompt_ids [p p p]   sampled_ids [a a]   ->  [p p p a a e e e]
+
+        Returns:
+            The ids, which begin with exactly `prompt_ids + sampled_ids`; None where the template
+            would rewrite history, so that the caller must render anew and fork.
+        """
+        bridged = self._template.bridge_to_next_turn(
+            prompt_ids, sampled_ids, [_to_wire(m) for m in answers]
+        )
+        if bridged is None:
+            return None
+        ids: list[int] = bridged.token_ids
+        known = len(prompt_ids) + len(sampled_ids)
+        kept = ids[: len(prompt_ids)] == prompt_ids and ids[len(prompt_ids) : known] == sampled_ids
+        return ids if kept else None
+
+    def parse(self, sampled_ids: list[int], prompt_ids: list[int], *, turn: int) -> Message:
+        """Read what the policy said. Calls that cannot be read are kept, with the reason."""
+        try:
+            parsed = self._template.parse_response(sampled_ids, prompt_ids=prompt_ids)
+        except (RecursionError, ValueError):  # JSON nested or long beyond what Python reads
+            raw = self.tokenizer.decode(sampled_ids)
+            call = ToolCall(
+                id=f"call_{turn}_0", name="", error="the call is not valid JSON", raw=raw
+            )
+            return Message(role="assistant", content="", tool_calls=(call,))
+        calls = tuple(
+            _read_call(call, f"call_{turn}_{index}") for index, call in enumerate(parsed.tool_calls)
+        )
+        return Message(
+            role="assistant",
+            content=parsed.content,
+            tool_calls=calls,
+            reasoning=parsed.reasoning_content or "",
+        )
+
+    def encode_reply(self, message: Message) -> list[int]:
+        """Ids a policy would have sampled to say `message`; for scripted policies only."""
+        lead = Message(role="user", content="x")
+        rendered = self._template.render([_to_wire(lead), _to_wire(message)])
+        ids = [
+            token
+            for token, index, sampled in zip(
+                rendered.token_ids, rendered.message_indices, rendered.sampled_mask, strict=True
+            )
+            if index == 1 and sampled
+        ]
+        # The generation prompt already holds the empty reasoning block.
+        close = self.tokenizer.convert_tokens_to_ids("</think>")
+        blank = self.tokenizer.encode("\n\n")
+        if close in ids:
+            at = ids.index(close) + 1
+            ids = ids[at + len(blank) :] if ids[at : at + len(blank)] == blank else ids[at:]
+        return ids
+
+    def forks(self) -> list[str]:
+        """Kinds of turn after which this template rewrites history; empty if append-only."""
+        call = ToolCall(id="c", name="t", arguments={"a": 1.0})
+        system = Message(role="system", content="rules")
+        asked = Message(role="user", content="hello")
+        probes = {
+            "user": (Message(role="assistant", content="hi"), Message(role="user", content="more")),
+            "tool": (
+                Message(role="assistant", content="", tool_calls=(call,)),
+                Message(role="tool", content="ok", tool_call_id="c", name="t"),
+            ),
+        }
+        broken = []
+        for kind, (said, answer) in probes.items():
+            prompt = self.start([system, asked], [])
+            sampled = self.encode_reply(said)
+            bridged = self.bridge(prompt, sampled, [answer])
+            if bridged is None or bridged != self.start([system, asked, said, answer], []):
+                broken.append(kind)
+        return broken
+
+
+def _read_call(call: Any, call_id: str) -> ToolCall:
+    if call.status != ToolCallParseStatus.OK:
+        reason = {
+            ToolCallParseStatus.INVALID_JSON: "the call is not valid JSON",
+            ToolCallParseStatus.UNCLOSED_BLOCK: "the call has no closing tag",
+            ToolCallParseStatus.MISSING_NAME: "the call names no tool",
+        }.get(call.status, f"the call could not be read ({call.status})")
+        return ToolCall(id=call_id, name="", error=reason, raw=call.raw)
+    if not isinstance(call.name, str):
+        return ToolCall(id=call_id, name="", error="the call names no tool", raw=call.raw)
+    if not isinstance(call.arguments, dict):
+        return ToolCall(
+            id=call_id, name=call.name, error="arguments must be a JSON object", raw=call.raw
+        )
+    return ToolCall(id=call_id, name=call.name, arguments=call.arguments)
+
+
+def _to_wire(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": call.raw or call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        wire["name"] = message.name
+    if message.reasoning:
+        wire["reasoning_content"] = message.reasoning
+    return wire
+
+
+def _tool_to_wire(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        },
+    }

@@ -1,0 +1,136 @@
+"""The tokenizer behind a renderer, and how a tiny one is trained on a domain's own text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from muarl.errors import SetupError
+
+# The Qwen3 family's own names. True: cut out of ordinary text unless it is encoded as plain text.
+_CONTROL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_WEIGHT_OF_VALUES = 1000  # as if seen so often: their merges come first
+_MARKUP_TOKENS = (
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+)
+
+
+class TextTokenizer:
+    """A `tokenizers.Tokenizer` in the shape that `renderers` asks for.
+
+    Control tokens written in ordinary text stay text: a user or tool that says `<|im_end|>` cannot
+    end a message. Renderers place control tokens by id.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self.name_or_path = name_or_path
+        self.unk_token_id: int | None = None
+        self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
+        self._encode = lru_cache(maxsize=65_536)(self._encode_uncached)
+
+    @classmethod
+    def load(cls, folder: Path) -> TextTokenizer:
+        """Read `tokenizer.json` from a model folder.
+
+        Raises:
+            SetupError: There is none, or it cannot be read.
+        """
+        path = folder / "tokenizer.json"
+        try:
+            return cls(Tokenizer.from_file(str(path)), str(folder))
+        except Exception as error:  # the tokenizers library raises bare Exception
+            raise SetupError(
+                f"no tokenizer could be read from {path}: {error}. "
+                "A model folder needs tokenizer.json beside config.json."
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Write `tokenizer.json` and the config that transformers and vLLM expect beside it."""
+        self._tokenizer.encode_special_tokens = False
+        self._tokenizer.save(str(folder / "tokenizer.json"))
+        self._tokenizer.encode_special_tokens = True
+        (folder / "tokenizer_config.json").write_text(
+            '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
+            '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens, added ones included."""
+        return self._tokenizer.get_vocab_size()
+
+    def _encode_uncached(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def encode(self, text: str, *_args: Any, **_kwargs: Any) -> list[int]:
+        """Token ids of plain text."""
+        return list(self._encode(text))
+
+    def decode(self, token_ids: Any, *_args: Any, **_kwargs: Any) -> str:
+        """Text of token ids, control tokens included."""
+        ids = [token_ids] if isinstance(token_ids, int) else list(token_ids)
+        return self._tokenizer.decode(ids, skip_special_tokens=False)
+
+    def convert_tokens_to_ids(self, tokens: Any) -> Any:
+        """Id of one token, or ids of several; None for unknown ones."""
+        if isinstance(tokens, str):
+            return self._tokenizer.token_to_id(tokens)
+        return [self._tokenizer.token_to_id(token) for token in tokens]
+
+
+def train_tokenizer(
+    texts: Iterable[str], *, vocab_size: int, values: Collection[str] = ()
+) -> TextTokenizer:
+    """Train a byte-level BPE whose tokens may span words, so that stock sentences become short.
+
+    What a policy must copy rather than know is kept apart, so that unseen values are spelled like
+    seen ones: digits go in pairs, a letter prefix of a number stands alone (`W4173` is `W 41 73`),
+    and each of `values` is never merged with its surroundings. A newline always stands alone:
+    renderers encode `user` and the newline after it in two pieces, and the ids must agree.
+
+    Each of `values` and each pair of digits gets a token of its own.
+
+    Args:
+        texts: Pieces of rendered dialogues, control tokens and all; no token spans two pieces.
+        vocab_size: Tokens, special ones included.
+        values: Words that stand for data: items, cities, names.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    words = sorted({re.escape(v) for v in values if v.isalpha()}, key=len, reverse=True)
+    apart = [r"\n", r"\d{1,2}", r"[A-Za-z]+(?=\d)"]
+    if words:
+        apart.append(rf"(?<![A-Za-z])(?:{'|'.join(words)})(?![A-Za-z])")
+    splits = [pre_tokenizers.Split(Regex(pattern), behavior="isolated") for pattern in apart]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - len(_MARKUP_TOKENS),
+        special_tokens=list(_CONTROL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        min_frequency=2,
+        show_progress=False,
+        max_token_length=48,
+    )
+    marks = re.compile("|".join(re.escape(t) for t in (*_CONTROL_TOKENS, *_MARKUP_TOKENS)))
+    pieces = (piece for text in texts for piece in marks.split(text) if piece)
+    copied = [*sorted(set(values)), *(f"{pair:02d}" for pair in range(100))]
+    tokenizer.train_from_iterator(chain(pieces, copied * _WEIGHT_OF_VALUES), trainer)
+    tokenizer.add_tokens(
+        [AddedToken(token, special=False, normalized=False) for token in _MARKUP_TOKENS]
+    )
+    return TextTokenizer(tokenizer, "muarl-tiny")

@@ -1,0 +1,176 @@
+"""Read what a run left in its folder, however far it got.
+
+The folder's form:
+
+    spec.resolved.yaml    the run file as it was used
+    versions.json         any JSON object
+    metrics.jsonl         one JSON object a line; its `kind` says what it holds
+    episodes.journal      finished episodes
+    model/                tokenizer.json and, once saved, model.safetensors
+
+The first three are written at the start, so a folder without them is not a run. The rest may be
+missing; the report says so.
+
+Kinds of metric lines, all fields optional:
+
+    cold_start   step, loss, lr
+    iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
+                 groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
+                 max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,
+                 tool_calls {tool: calls per episode}, sampled_tokens_per_s, wall_s, rollout_s,
+                 faults, fork_rate, token_drift, policy_version
+    eval         phase ("base", "cold", "final"), temperature, and the fields of an EvalSummary;
+                 the first line's temperature is the headline's
+    floor        name of a trivial policy, success (a number or an Interval)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from muarl.errors import RecordError
+
+_KINDS = ("cold_start", "iteration", "eval", "floor")
+_MAX_HEADER = 100_000_000  # the size safetensors itself allows
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """What a run folder says.
+
+    Attributes:
+        path: The folder.
+        spec: The resolved run file, as plain data.
+        spec_text: The same, as written.
+        versions: What the run recorded about its machine and libraries.
+        lines: Kind of metric line to its lines, in order; of lines that a resumed run wrote
+            again, the last.
+        notices: What a reader should know about the data, in sentences.
+    """
+
+    path: Path
+    spec: dict[str, Any]
+    spec_text: str
+    versions: dict[str, Any]
+    lines: dict[str, list[dict[str, Any]]]
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def journal(self) -> Path:
+        """Where the episodes are."""
+        return self.path / "episodes.journal"
+
+    @property
+    def tokenizer(self) -> Path:
+        """Where the tokenizer is."""
+        return self.path / "model" / "tokenizer.json"
+
+    def num_parameters(self) -> int | None:
+        """Size of the saved model, read from the header of its safetensors file."""
+        path = self.path / "model" / "model.safetensors"
+        try:
+            with path.open("rb") as file:
+                (size,) = struct.unpack("<Q", file.read(8))
+                header = msgspec.json.decode(file.read(min(size, _MAX_HEADER)), type=_Header)
+        except FileNotFoundError:
+            return None
+        except (OSError, struct.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise RecordError(f"{path}: not a safetensors file ({error})") from error
+        total = 0
+        for tensor in header.values():
+            count = 1
+            for length in tensor.shape:
+                count *= length
+            total += count if tensor.dtype else 0
+        return total
+
+
+class _Tensor(msgspec.Struct):
+    """An entry of a safetensors header; the `__metadata__` entry has no dtype."""
+
+    dtype: str = ""
+    shape: list[int] = []
+
+
+_Header = dict[str, _Tensor]
+
+
+def read_run_folder(path: Path) -> RunFolder:
+    """Read everything but the episodes.
+
+    Raises:
+        RecordError: The folder is no run, or a file in it is damaged; names file and line.
+    """
+    if not path.is_dir():
+        raise RecordError(f"{path}: no such run folder; give the folder that `muarl train` printed")
+    spec_path = path / "spec.resolved.yaml"
+    spec_text = _read_text(spec_path)
+    try:
+        spec = YAML(typ="safe", pure=True).load(spec_text)
+    except (YAMLError, RecursionError) as error:
+        raise RecordError(f"{spec_path}: not readable as YAML: {error}") from error
+    if not isinstance(spec, dict):
+        raise RecordError(f"{spec_path}: expected a run file, a mapping")
+    versions_path = path / "versions.json"
+    try:
+        versions = msgspec.json.decode(_read_text(versions_path), type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise RecordError(f"{versions_path}: expected a JSON object: {error}") from error
+    folder = RunFolder(path, spec, spec_text, versions, {})
+    _read_metrics(path / "metrics.jsonl", folder)
+    return folder
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise RecordError(
+            f"{path}: missing, so {path.parent} is not the folder of a run"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: cannot be read: {error}") from error
+
+
+def _read_metrics(path: Path, folder: RunFolder) -> None:
+    text = _read_text(path)
+    latest: dict[str, dict[Any, dict[str, Any]]] = {kind: {} for kind in _KINDS}
+    unknown: dict[str, int] = {}
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = msgspec.json.decode(line, type=dict[str, Any])
+            kind = msgspec.convert(entry.pop("kind", None), str)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            if number == len(lines):  # the run was killed while it wrote this line
+                folder.notices.append(f"{path.name}: the last line is half-written and left out.")
+                continue
+            raise RecordError(
+                f"{path}:{number}: damaged: expected a JSON object with a text `kind` ({error}); "
+                "delete the line to report on the rest"
+            ) from error
+        if kind in latest:
+            latest[kind][_identity(kind, entry, number)] = entry
+        else:
+            unknown[kind] = unknown.get(kind, 0) + 1
+    folder.lines = {kind: list(entries.values()) for kind, entries in latest.items()}
+    for kind, count in unknown.items():
+        folder.notices.append(f"{path.name}: {count} lines of kind {kind!r} are not shown.")
+
+
+def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
+    """What a line is about: a resumed run writes the lines after its checkpoint again."""
+    if kind == "eval":
+        about: Any = (entry.get("phase"), entry.get("temperature"))
+    else:
+        about = entry.get({"cold_start": "step", "iteration": "iteration"}.get(kind, "name"))
+    return number if about is None else repr(about)

@@ -1,0 +1,64 @@
+"""The fuse: stops a run in which something that all dialogues share is broken. No awaits here."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from muarl.errors import FaultRateError
+from muarl.record import Episode
+
+MIN_WINDOW = 64
+"""Fewer attempts say too little about a rate."""
+
+_MAX_ERRORS = 5
+_MAX_ERROR_LENGTH = 200
+
+
+class Fuse:
+    """Watches the last attempts; one fuse may serve several rounds of rollouts.
+
+    It blows when `MIN_WINDOW` attempts or more were seen and more than `max_fault_rate * window` of
+    the last `window` were faults. With many dialogues live the window should be as wide as their
+    number: faults come quicker than whole dialogues, so the first to finish are not a fair sample.
+
+    Example, `max_fault_rate` 0.2 and `window` 256: an endpoint that is down blows it after 64
+    attempts, since 64 > 51; one dialogue in ten failing at once never does, since 26 <= 51.
+
+    Args:
+        max_fault_rate: Share of faults that is borne, in [0, 1].
+        window: How many attempts are looked back on.
+    """
+
+    def __init__(self, max_fault_rate: float, window: int = MIN_WINDOW) -> None:
+        self._max_fault_rate = max_fault_rate
+        self._window = max(window, MIN_WINDOW)
+        # The error of each attempt, None where there was no fault.
+        self._last: deque[str | None] = deque(maxlen=self._window)
+
+    def observe(self, attempt: Episode) -> None:
+        """Count one finished attempt.
+
+        Raises:
+            FaultRateError: Too many of the last were faults.
+        """
+        if not attempt.outcome.is_fault:
+            self._last.append(None)
+            return
+        self._last.append((attempt.error or attempt.outcome.value)[:_MAX_ERROR_LENGTH])
+        errors = Counter(error for error in self._last if error is not None)
+        num_faults = errors.total()
+        if len(self._last) >= MIN_WINDOW and num_faults > self._max_fault_rate * self._window:
+            raise FaultRateError(self._message(errors, num_faults))
+
+    def _message(self, errors: Counter[str], num_faults: int) -> str:
+        shown = errors.most_common(_MAX_ERRORS)
+        rate = f"{self._max_fault_rate:.0%}"
+        lines = [
+            f"{num_faults} of the last {len(self._last)} attempts were faults (limit {rate}):",
+            *(f"  {count} x {error}" for error, count in shown),
+        ]
+        rest = num_faults - sum(count for _, count in shown)
+        if rest:
+            lines.append(f"  {rest} x other errors")
+        lines.append("Mend the cause and resume: finished dialogues are not run again.")
+        return "\n".join(lines)

@@ -1,0 +1,85 @@
+"""A whole round of dialogues, with drain on request: what training and evaluation share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+
+from muarl.record import Episode, EpisodeKey
+from muarl.scheduler.admission import Group
+from muarl.scheduler.fuse import Fuse
+from muarl.scheduler.scheduler import Groups, Journal, Limits, RunDialogue, run_groups
+from muarl.spec.run import RolloutSpec
+
+
+class StopSignal:
+    """Set once, to ask a run to finish what is under way, save, and end."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._event = anyio.Event()
+
+    def request(self) -> None:
+        """Ask. Call from the event loop's thread."""
+        self.requested = True
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Return when it was asked for."""
+        await self._event.wait()
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run ended early because it was asked to; all that was finished is on disk."""
+
+
+def bounds(spec: RolloutSpec) -> Limits:
+    """The scheduler's limits, from a run's spec."""
+    return Limits(
+        concurrency=spec.concurrency,
+        deadline_s=spec.deadline_s,
+        attempts=spec.attempts,
+        max_fault_rate=spec.max_fault_rate,
+    )
+
+
+async def run_round(
+    keys: Sequence[EpisodeKey],
+    run_dialogue: RunDialogue,
+    *,
+    limits: Limits,
+    journal: Journal,
+    done: Mapping[EpisodeKey, Episode] | None = None,
+    stop: StopSignal | None = None,
+    fuse: Fuse | None = None,
+    on_group: Callable[[Group], None] = lambda _group: None,
+) -> list[Group]:
+    """Run dialogues to the last group.
+
+    Returns:
+        Every group, in the order of `keys`.
+
+    Raises:
+        Interrupted: `stop` was requested before the last group was whole.
+    """
+    finished: dict[tuple[str, int, str], Group] = {}
+    async with run_groups(
+        keys, run_dialogue, limits=limits, journal=journal, done=done, fuse=fuse
+    ) as groups:
+        async with anyio.create_task_group() as side:
+            if stop is not None:
+                side.start_soon(_drain_on, stop, groups)
+            async for group in groups:
+                finished[group.key] = group
+                on_group(group)
+            side.cancel_scope.cancel()
+        unfinished = groups.unfinished()
+    if unfinished:
+        raise Interrupted
+    return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
+
+
+async def _drain_on(stop: StopSignal, groups: Groups) -> None:
+    await stop.wait()
+    groups.stop_admitting()

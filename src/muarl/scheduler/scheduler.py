@@ -1,0 +1,281 @@
+"""Run many dialogues at once, and hand over their groups as they become whole.
+
+Owns: admission, grouping, deadlines, retries, the fuse, what is journaled when, cancellation.
+Does not own: what happens inside a dialogue, how a fault is told from an answer.
+
+Invariants, each with a property test:
+  1. every planned dialogue gives exactly one episode, or is named by `Groups.unfinished`;
+  2. never more than `limits.concurrency` dialogues are live;
+  3. a dialogue that fails does not cancel another;
+  4. a group is handed over whole, and once, as soon as its last episode is final;
+  5. an episode is in the journal before its group is handed over;
+  6. which episodes there are does not depend on how long dialogues take (no deadline passing);
+  7. a dialogue that passes its deadline is cancelled and gives an INFRA_FAULT that names it;
+  8. after `stop_admitting` nothing starts, all that is live finishes, and whole groups come out;
+  9. leaving the `async with` block, by whatever way, leaves no dialogue alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
+from muarl.record import Episode, EpisodeKey, Outcome, UserReply
+from muarl.scheduler.admission import Admission, EpisodePlan, Group
+from muarl.scheduler.fuse import Fuse
+
+T = TypeVar("T")
+
+RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
+"""Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
+
+FaultEpisode = Callable[[EpisodePlan, EpisodeError], Episode]
+"""The episode of a dialogue that was cut off from outside."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds a run of dialogues.
+
+    Attributes:
+        concurrency: Dialogues live at once.
+        deadline_s: Seconds an attempt may take.
+        attempts: How often a dialogue is tried that ends in a fault.
+        max_fault_rate: Share of faulty attempts, of the last 64 or more, that stops the run.
+        buffer_groups: Whole groups that may wait for the consumer; beyond it dialogues that finish
+            a group hold their place, so that a slow consumer slows the dialogues down.
+    """
+
+    concurrency: int = 256
+    deadline_s: float = 120.0
+    attempts: int = 3
+    max_fault_rate: float = 0.2
+    buffer_groups: int = 8
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.attempts < 1 or self.deadline_s <= 0:
+            raise ValueError(f"concurrency, attempts and deadline_s must be positive: {self}")
+
+
+class Journal(Protocol):
+    """Where final episodes go; `muarl.record.JournalWriter` is one."""
+
+    def append(self, episode: Episode) -> None:
+        """Return when the episode is safe."""
+        ...
+
+
+def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
+    """An INFRA_FAULT about which nothing is known but its key and its error."""
+    return Episode(
+        key=plan.key,
+        domain="",
+        persona="",
+        split="",
+        task_hash="",
+        system="",
+        opening=UserReply(""),
+        outcome=Outcome.INFRA_FAULT,
+        error=str(error),
+    )
+
+
+@asynccontextmanager
+async def run_groups(
+    keys: Iterable[EpisodeKey],
+    run_dialogue: RunDialogue,
+    *,
+    limits: Limits,
+    journal: Journal,
+    done: Mapping[EpisodeKey, Episode] | None = None,
+    fuse: Fuse | None = None,
+    fault_episode: FaultEpisode = blank_fault,
+) -> AsyncIterator[Groups]:
+    """Run dialogues while the block is open; iterate over what it gives for the groups.
+
+    Example:
+        >>> async with run_groups(keys, run_dialogue, limits=limits, journal=journal) as groups:
+        ...     async for group in groups:
+        ...         learn_from(group)
+
+    Args:
+        keys: Dialogues; those of a group stand together. Read as slots become free.
+        run_dialogue: Runs one attempt; called in a task of its own.
+        limits: Bounds.
+        journal: Gets each final episode. Attempts that are tried again are not journaled.
+        done: Final episodes of an earlier run (from its journal). They are not run again, and come
+            out in their groups.
+        fuse: One that has seen earlier rounds; default: a new one.
+        fault_episode: Makes the episode of a dialogue that passed its deadline.
+
+    Raises:
+        FaultRateError: The fuse blew. Live dialogues are cancelled; final episodes are journaled.
+        RecordError: The journal could not be written.
+        BaseExceptionGroup: Several things went wrong at once; a single exception comes bare.
+    """
+    admission = Admission(
+        keys, concurrency=limits.concurrency, attempts=limits.attempts, done=done or {}
+    )
+    fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
+    send, receive = anyio.create_memory_object_stream[Group](limits.buffer_groups)
+    try:
+        async with anyio.create_task_group() as live, send, receive:
+            shell = _Shell(
+                admission, fuse, run_dialogue, fault_episode, limits.deadline_s, journal, live, send
+            )
+            shell.start_what_fits()
+            yield Groups(shell, receive)
+            live.cancel_scope.cancel()
+    except BaseExceptionGroup as problems:
+        # Anyio wraps even a single exception; the caller wrote `except FaultRateError`.
+        problem = _single(problems)
+        raise problem from problem.__cause__
+
+
+def _single(problems: BaseExceptionGroup) -> BaseException:
+    problem: BaseException = problems
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+        problem = problem.exceptions[0]
+    return problem
+
+
+class Groups:
+    """The whole groups of a run, in the order in which they became whole."""
+
+    def __init__(self, shell: _Shell, receive: MemoryObjectReceiveStream[Group]) -> None:
+        self._shell = shell
+        self._receive = receive
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Group:
+        try:
+            return await self._receive.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    def stop_admitting(self) -> None:
+        """Drain: start nothing more, let live dialogues finish, end after the last whole group."""
+        self._shell.stop_admitting()
+
+    @property
+    def num_live(self) -> int:
+        """Dialogues live now."""
+        return self._shell.num_live
+
+    @property
+    def num_final(self) -> int:
+        """Episodes that are final and journaled, those of `done` not counted."""
+        return self._shell.num_final
+
+    @property
+    def num_retried(self) -> int:
+        """Faulty attempts that were, or will be, tried again."""
+        return self._shell.num_retried
+
+    def unfinished(self) -> list[EpisodeKey]:
+        """Dialogues without a final episode, in order: what a resumed run has to do."""
+        return self._shell.admission.unfinished()
+
+
+class _Shell:
+    """Carries out what Admission decides. One task per attempt; its slot is its own until it ends.
+
+    No locks: between two awaits nothing else runs.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        fuse: Fuse,
+        run_dialogue: RunDialogue,
+        fault_episode: FaultEpisode,
+        deadline_s: float,
+        journal: Journal,
+        live: TaskGroup,
+        send: MemoryObjectSendStream[Group],
+    ) -> None:
+        self.admission = admission
+        self._fuse = fuse
+        self._run_dialogue = run_dialogue
+        self._fault_episode = fault_episode
+        self._deadline_s = deadline_s
+        self._journal = journal
+        self._live = live
+        self._send = send
+        self.num_live = 0
+        self.num_final = 0
+        self.num_retried = 0
+        self._is_failing = False
+        self._context = copy_context()
+
+    def stop_admitting(self) -> None:
+        self.admission.stop()
+        self.start_what_fits()
+
+    def start_what_fits(self) -> None:
+        """Fill the free slots; end the stream when nothing is left that could ever use one."""
+        while (action := self.admission.take()) is not None:
+            if isinstance(action, Group):
+                self._start(self._hand_over, action, f"whole {action.key}")
+            else:
+                self._start(self._run, action, f"dialogue {action.key}")
+        if not self.admission.slots_taken:
+            self._send.close()
+
+    def _start(self, work: Callable[[T], Coroutine[Any, Any, None]], item: T, name: str) -> None:
+        # A new task inherits the context of the one that starts it, which is the dialogue that
+        # just ended; its variables are not the next one's.
+        self._context.run(partial(self._live.start_soon, work, item, name=name))
+
+    async def _run(self, plan: EpisodePlan) -> None:
+        episode = await self._attempt(plan)
+        # Nothing is awaited before the episode is journaled: cancellation cannot lose it.
+        try:
+            group = self._settle(plan, episode)
+        except MuarlError:
+            # Dialogues that end at the same instant meet the same full disk: one says so.
+            if self._is_failing:
+                return
+            self._is_failing = True
+            raise
+        await self._hand_over(group)
+
+    async def _attempt(self, plan: EpisodePlan) -> Episode:
+        self.num_live += 1
+        try:
+            with anyio.move_on_after(self._deadline_s):
+                return await self._run_dialogue(plan)
+            return self._fault_episode(plan, EpisodeTimeout("dialogue", self._deadline_s))
+        finally:
+            self.num_live -= 1
+
+    def _settle(self, plan: EpisodePlan, episode: Episode) -> Group | None:
+        """Judge an attempt; the group, if its last episode is now final.
+
+        A fault blows the fuse before it is journaled, so that a resumed run tries it again.
+        """
+        if episode.key != plan.key:
+            raise ValueError(f"the dialogue of {plan.key} gave an episode of {episode.key}")
+        self._fuse.observe(episode)
+        if self.admission.tries_again(plan, episode):
+            self.num_retried += 1
+            return None
+        self._journal.append(episode)
+        self.num_final += 1
+        return self.admission.finish(episode)
+
+    async def _hand_over(self, group: Group | None) -> None:
+        if group is not None:
+            await self._send.send(group)
+        self.admission.release()
+        self.start_what_fits()

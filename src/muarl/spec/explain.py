@@ -1,0 +1,140 @@
+"""Validation problems in words: what the field must be, what it is, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from muarl.errors import did_you_mean
+from muarl.spec.base import ID_PATTERN, PYTHON_REF_PATTERN
+from muarl.spec.document import Node, Place
+
+Loc = Sequence[str | int]
+"""Path to a field: keys and list indexes."""
+
+_TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_BOUNDS = {
+    "greater_than": ("greater than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_PATTERNS = {
+    ID_PATTERN: "letters, digits, '_', '-' or '.', beginning with a letter or digit",
+    PYTHON_REF_PATTERN: "file.py:name",
+}
+
+
+def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Place, str]:
+    """Place and message of one of pydantic's errors."""
+    kind, loc = error["type"], error["loc"]
+    if kind == "extra_forbidden":
+        fields = fields_at(model, loc[:-1])
+        return root.key_place(loc), unknown_field(str(loc[-1]), fields)
+    if kind == "missing":
+        return root.find(loc[:-1]).place, f"missing field {loc[-1]!r}"
+    if loc and loc[-1] == "[key]":
+        key = str(loc[-2])
+        return root.key_place(loc[:-1]), f"key {_wrong(key, error)}"
+    if kind == "value_error":
+        return root.find(loc).place, f"{name_of(loc)}: {error['ctx']['error']}"
+    return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}"
+
+
+def unknown_field(name: str, fields: Sequence[str]) -> str:
+    """What to say about a key that no field has."""
+    tail = did_you_mean(name, fields) or f"; fields here: {', '.join(fields)}"
+    return f"unknown field {name!r}{tail}"
+
+
+def _wrong(value: Any, error: ErrorDetails) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    got = f"got {describe(value)}"
+    if kind in _TYPES:
+        quote = kind == "string_type" and isinstance(value, (bool, int, float))
+        return f"must be {_TYPES[kind]}, {got}{'; put it in quotes' if quote else ''}"
+    if kind in _BOUNDS:
+        words, limit = _BOUNDS[kind]
+        return f"must be {words} {context[limit]:g}, {got}"
+    if kind == "literal_error":
+        choices = str(context["expected"])
+        near = did_you_mean(value, choices.split("'")[1::2]) if isinstance(value, str) else ""
+        return f"must be {choices}, {got}{near}"
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERNS:
+        return f"must be {_PATTERNS[context['pattern']]}, {got}"
+    if kind == "too_short":
+        return f"needs at least {context['min_length']} entry, {got}"
+    return f"is wrong: {error['msg']}, {got}"
+
+
+def name_of(loc: Loc) -> str:
+    """A field as messages call it: `'max_turns'`, `item 4 of 'tasks'`.
+
+    Example:
+        >>> name_of(("tasks", 3, "gold", 0))
+        "item 1 of 'gold'"
+    """
+    if not loc:
+        return "the file"
+    *above, last = loc
+    if isinstance(last, str):
+        return repr(last)
+    return f"item {last + 1} of {name_of(above)}"
+
+
+def describe(value: Any) -> str:
+    """A value as messages quote it, short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
+    """Names of the fields that the mapping at `loc` may have; empty if it is not a model."""
+    found: list[Any] = [model]
+    for part in loc:
+        found = [below for one in found for below in _step(one, part)]
+    return [name for one in found if _is_model(one) for name in one.model_fields]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _step(annotation: Any, part: str | int) -> Iterator[Any]:
+    """Annotations of what lies at `part`, through unions and Annotated."""
+    if _is_model(annotation):
+        if part in annotation.model_fields:
+            yield from _options(annotation.model_fields[part].annotation)
+    elif get_origin(annotation) in (list, dict):
+        yield from _options(get_args(annotation)[-1])
+
+
+def _options(annotation: Any) -> Iterator[Any]:
+    """The members of a union, or the annotation itself."""
+    if get_origin(annotation) is Annotated:
+        yield from _options(get_args(annotation)[0])
+    elif _is_model(annotation) or get_origin(annotation) in (list, dict):
+        yield annotation
+    else:
+        for member in get_args(annotation):
+            yield from _options(member)

@@ -1,0 +1,257 @@
+"""What the names in a spec refer to: personas, splits, acts, facts, ids, files.
+
+Each function yields findings about one model, and needs nothing but the specs and, for file
+references, the folder that holds them. Nothing of a domain is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muarl.errors import did_you_mean
+from muarl.spec.domain import DomainSpec, SplitPhrasings, UserScriptSpec
+from muarl.spec.run import RunSpec
+from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
+from muarl.spec.wording import unsayable
+
+ANY_SPLIT = "any"
+
+_AGENT_ACTS = ("confirm", "refuse", "done")
+_USER_ACTS = (
+    *("open", "next", "confirm", "deny", "change", "accept_refusal"),
+    *("unknown", "unclear", "stop", "abandon"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong in a model.
+
+    Attributes:
+        loc: Path to the field.
+        message: What is wrong, what was expected, what to do.
+        at_key: The key at `loc` is wrong, not its value.
+    """
+
+    loc: tuple[str | int, ...]
+    message: str
+    at_key: bool = False
+
+    def below(self, *above: str | int) -> Finding:
+        """The same finding in a larger model that holds this one at `above`."""
+        return Finding((*above, *self.loc), self.message, self.at_key)
+
+
+def unknown(kind: str, name: str, choices: Collection[str]) -> str:
+    """What to say about a name that refers to nothing."""
+    known = ", ".join(choices) or "none"
+    return f"unknown {kind} {name!r}{did_you_mean(name, choices) or f'; known: {known}'}"
+
+
+def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
+    """Dangling names of a domain's file."""
+    yield from _domain_files(domain, folder)
+    if not any(persona.weight for persona in domain.personas.values()):
+        yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
+    splits = domain.tasks.splits
+    for name, persona in domain.personas.items():
+        at = ("personas", name)
+        for finding in _phrasings(persona.phrasings, splits):
+            yield finding.below(*at, "phrasings")
+        if domain.user is not None:
+            facts = _facts_spoken_of(domain)
+            for fact in persona.disclose:
+                if fact not in facts:
+                    message = f"{unknown('fact', fact, facts)} (no `ask:` or `tell:` act names it)"
+                    yield Finding((*at, "disclose", fact), message, True)
+    if domain.user is not None:
+        yield from (f.below("user", "phrasings") for f in _phrasings(domain.user.phrasings, splits))
+        yield from (f.below("user", "understands") for f in _understands(domain.user))
+
+
+def tasks_findings(file: TasksFile, domain: DomainSpec | None) -> Iterator[Finding]:
+    """Ids given twice and dangling names of a tasks file."""
+    if domain is not None and file.domain != domain.id:
+        yield Finding(("domain",), f"these tasks are for domain {file.domain!r}, not {domain.id!r}")
+    seen: dict[str, int] = {}
+    for index, task in enumerate(file.tasks):
+        at = ("tasks", index)
+        if seen.setdefault(task.id, index) != index:
+            message = f"task id {task.id!r} is also item {seen[task.id] + 1}; ids are unique"
+            yield Finding((*at, "id"), message)
+        for finding in task_findings(task, domain):
+            yield finding.below(*at)
+
+
+def generated_findings(tasks: Iterable[TaskSpec], domain: DomainSpec) -> Iterator[str]:
+    """Ids given twice and dangling names of tasks that no file holds."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            yield f"task {task.id!r}: the id is given twice"
+        seen.add(task.id)
+        for finding in task_findings(task, domain):
+            yield f"task {task.id!r}: {finding.message}"
+
+
+def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding]:
+    """Facts given twice and dangling names of one task, from a file or from a generator."""
+    if task.user is not None:
+        yield from (f.below("user") for f in _ledger(task.user.facts))
+        for index, request in enumerate(task.user.requests):
+            yield from (f.below("user", "requests", index) for f in _request(request))
+    if domain is None:
+        return
+    dangling = False
+    for index, persona in enumerate(task.personas):
+        if persona not in domain.personas:
+            dangling = True
+            yield Finding(("personas", index), unknown("persona", persona, domain.personas))
+    if dangling:
+        return
+    if not any(domain.personas[persona].weight for persona in task.personas):
+        yield Finding(("personas",), "all these personas have weight 0, so none can be drawn")
+    if domain.user is not None and task.user is not None:
+        for message in unsayable(task, domain.user, domain.personas):
+            yield Finding(("user",), message, at_key=True)
+
+
+def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
+    """Files a run names that do not exist, and training on what is evaluated."""
+    if not (folder / run.domain).exists():
+        yield Finding(("domain",), _no_file(folder, run.domain))
+    elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
+        yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
+    if run.model.path is not None and not (folder / run.model.path).is_dir():
+        yield Finding(("model", "path"), _no_file(folder, run.model.path))
+    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
+        if spec is not None and spec.split == run.eval.split:
+            message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
+            yield Finding((part, "split"), message)
+
+
+def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
+    """Splits a run names that its domain does not have."""
+    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo), ("eval", run.eval)):
+        if spec is not None and spec.split not in splits:
+            yield Finding((part, "split"), unknown("split", spec.split, splits))
+
+
+def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
+    code = {
+        ("tools", "python"): domain.tools.python,
+        ("world", "python"): domain.world.python,
+        ("tasks", "python"): domain.tasks.python,
+        ("expert",): domain.expert,
+    }
+    for loc, reference in code.items():
+        if reference is not None and (message := _no_python(folder, reference)):
+            yield Finding(loc, message)
+    if domain.world.file is not None and not (folder / domain.world.file).is_file():
+        yield Finding(("world", "file"), _no_file(folder, domain.world.file))
+    for index, pattern in enumerate(domain.tasks.files):
+        try:
+            found = any(path.is_file() for path in folder.glob(pattern))
+        except (NotImplementedError, ValueError):
+            yield Finding(
+                ("tasks", "files", index), f"{pattern!r} is no path relative to this file"
+            )
+            continue
+        if not found:
+            message = (
+                f"nothing matches {pattern!r}" if "*" in pattern else _no_file(folder, pattern)
+            )
+            yield Finding(("tasks", "files", index), message)
+
+
+def _no_file(folder: Path, reference: str) -> str:
+    target = folder / reference
+    try:
+        beside = [entry.name for entry in target.parent.iterdir()]
+    except OSError:
+        beside = []
+    return f"no such file: {reference!r}{did_you_mean(target.name, beside)}"
+
+
+def _no_python(folder: Path, reference: str) -> str:
+    """Why `file.py:name` cannot be found, or ""; read, never imported."""
+    file, _, name = reference.partition(":")
+    if not (folder / file).is_file():
+        return _no_file(folder, file)
+    try:
+        tree = ast.parse((folder / file).read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
+        return f"{file} is not readable Python: {error}"
+    names = set(_top_level_names(tree.body))
+    if name in names or "*" in names:
+        return ""
+    return f"{file} has no {name!r}{did_you_mean(name, sorted(names))}"
+
+
+def _top_level_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name):
+                yield name
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                yield from (alias.asname or alias.name for alias in aliases)
+            case ast.Assign() | ast.AnnAssign():
+                yield from (n.id for n in ast.walk(statement) if isinstance(n, ast.Name))
+            case ast.If() | ast.Try():
+                inner = [s for s in ast.walk(statement) if isinstance(s, ast.stmt)]
+                yield from _top_level_names([s for s in inner if s is not statement])
+
+
+def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[Finding]:
+    for split, acts in phrasings.items():
+        if splits and split not in (*splits, ANY_SPLIT):
+            yield Finding((split,), unknown("split", split, [*splits, ANY_SPLIT]), True)
+        for act, templates in acts.items():
+            if act not in _USER_ACTS and not act.startswith(("ask:", "tell:")):
+                known = [*_USER_ACTS, "ask:<intent>", "tell:<fact>"]
+                yield Finding((split, act), unknown("act", act, known), True)
+            if not templates:
+                yield Finding((split, act), f"act {act!r} has no templates; give at least one")
+            for index, template in enumerate(templates):
+                if act.startswith("ask:") and "{request}" in template:
+                    message = f"{act!r} is what {{request}} stands for; it cannot hold it"
+                    yield Finding((split, act, index), message)
+
+
+def _understands(script: UserScriptSpec) -> Iterator[Finding]:
+    for act, phrases in script.understands.items():
+        if act not in _AGENT_ACTS and not act.startswith("ask:"):
+            yield Finding((act,), unknown("act", act, [*_AGENT_ACTS, "ask:<fact>"]), True)
+        for index, phrase in enumerate(phrases):
+            if not phrase.strip():
+                yield Finding((act, index), "an empty phrase is in every message; write words")
+
+
+def _facts_spoken_of(domain: DomainSpec) -> list[str]:
+    """Facts that the domain's language can ask for or tell."""
+    assert domain.user is not None
+    acts = list(domain.user.understands)
+    facts = [act.removeprefix("ask:") for act in acts if act.startswith("ask:")]
+    for phrasings in (domain.user.phrasings, *(p.phrasings for p in domain.personas.values())):
+        for told in phrasings.values():
+            facts += [act.removeprefix("tell:") for act in told if act.startswith("tell:")]
+    return sorted(set(facts))
+
+
+def _request(request: RequestSpec) -> Iterator[Finding]:
+    yield from _ledger(request.facts)
+    if request.instead is not None:
+        yield from (finding.below("instead") for finding in _request(request.instead))
+
+
+def _ledger(facts: Sequence[FactSpec]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, fact in enumerate(facts):
+        if fact.id in seen:
+            yield Finding(("facts", index, "id"), f"fact {fact.id!r} is given twice")
+        seen.add(fact.id)

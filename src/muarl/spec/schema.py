@@ -1,0 +1,44 @@
+"""JSON Schemas of the spec files, for editors: generated, committed, checked fresh."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from muarl.spec.base import Spec
+from muarl.spec.domain import DomainSpec
+from muarl.spec.run import RunSpec
+from muarl.spec.task import TasksFile
+
+KINDS: dict[str, type[Spec]] = {"domain": DomainSpec, "tasks": TasksFile, "run": RunSpec}
+"""File kind to the model of a whole file."""
+
+
+def schema_files() -> dict[str, str]:
+    """File name to text of every schema, `domain.v1.json` and so on."""
+    return {f"{kind}.v1.json": _schema(kind, model) for kind, model in KINDS.items()}
+
+
+def write_schemas(folder: Path) -> None:
+    """Write all schemas into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in schema_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def stale_schemas(folder: Path) -> list[str]:
+    """Names of schemas in a folder that are missing or not what the models say."""
+    return [name for name, text in schema_files().items() if _text(folder / name) != text]
+
+
+def _schema(kind: str, model: type[Spec]) -> str:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:muarl:spec:{kind}:v1",
+        **model.model_json_schema(),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -1,0 +1,102 @@
+"""Whether a scripted user can word what a task may make her say.
+
+A user without words is a fault in the middle of a rollout; here it is a problem of the spec. The
+rules are those of `muarl.user.scripted`: a template may use only facts that may be told by then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from muarl.spec.domain import PersonaSpec, UserScriptSpec
+from muarl.spec.task import FactSpec, RequestSpec, TaskSpec
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+def unsayable(
+    task: TaskSpec, script: UserScriptSpec, personas: Mapping[str, PersonaSpec]
+) -> Iterator[str]:
+    """One message for each persona of a task that lacks words in the task's split."""
+    for name in task.personas:
+        lacking = list(dict.fromkeys(_lacking(task, script, personas[name])))
+        if lacking:
+            acts = ", ".join(f"`{act}`" for act in lacking)
+            yield (
+                f"persona {name!r} has no wording in split {task.split!r} for {acts} that needs "
+                f"only what she may tell; add one under user.phrasings"
+            )
+
+
+def _lacking(task: TaskSpec, script: UserScriptSpec, persona: PersonaSpec) -> Iterator[str]:
+    assert task.user is not None
+    for position, first in enumerate(task.user.requests):
+        for changed, request in enumerate(_versions(first, persona)):
+            facts = {fact.id: fact for fact in (*task.user.facts, *request.facts)}
+            told = {f.id for f in facts.values() if _disclosure(f, persona) == "volunteer"}
+            entry = "change" if changed else "next" if position else "open"
+            for act in (entry, *_answers(script)):
+                yield from _unworded(act, request, told, task, script, persona)
+            for fact in facts.values():
+                if f"ask:{fact.id}" in script.understands and _disclosure(fact, persona) != "never":
+                    act = f"tell:{fact.id}"
+                    yield from _unworded(act, request, told | {fact.id}, task, script, persona)
+
+
+def _answers(script: UserScriptSpec) -> Iterator[str]:
+    """Acts that the policy can call forth at any time, facts apart."""
+    yield from ("unclear", "abandon")
+    if any(act.startswith("ask:") for act in script.understands):
+        yield "unknown"
+    if "confirm" in script.understands:
+        yield from ("confirm", "deny")
+    if {"done", "refuse"} & script.understands.keys():
+        yield "stop"
+
+
+def _versions(request: RequestSpec, persona: PersonaSpec) -> Iterator[RequestSpec]:
+    """The request, and what this persona changes it to."""
+    yield request
+    if persona.changes_mind and request.instead is not None:
+        yield request.instead
+
+
+def _disclosure(fact: FactSpec, persona: PersonaSpec) -> str:
+    return persona.disclose.get(fact.id, fact.disclose)
+
+
+def _unworded(
+    act: str,
+    request: RequestSpec,
+    known: set[str],
+    task: TaskSpec,
+    script: UserScriptSpec,
+    persona: PersonaSpec,
+) -> Iterator[str]:
+    """The act, or the act inside it, that no template words with the known facts."""
+    fitting = _fitting(act, known, task.split, script, persona)
+    if not fitting:
+        yield act
+    elif any("{request}" in template for template in fitting):
+        inner = f"ask:{request.ask}"
+        if not _fitting(inner, known, task.split, script, persona):
+            yield inner
+
+
+def _fitting(
+    act: str, known: set[str], split: str, script: UserScriptSpec, persona: PersonaSpec
+) -> list[str]:
+    for phrasings in (persona.phrasings, script.phrasings):
+        found = [
+            template for name in (split, "any") for template in phrasings.get(name, {}).get(act, [])
+        ]
+        if found:
+            return [template for template in found if _slots(template) <= known]
+    return []
+
+
+@cache
+def _slots(template: str) -> frozenset[str]:
+    return frozenset(_SLOT.findall(template)) - {"request"}

@@ -1,0 +1,123 @@
+"""MCP servers that run in memory, in the task of the dialogue that calls them.
+
+Write domain tools as `async def`: the SDK runs a plain `def` in a worker thread, where no deadline
+can stop it and where virtual time does not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from mcp import Client
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from muarl.errors import ToolServerError
+from muarl.messages import ToolSpec
+from muarl.tools.sdk_logs import CrashLog, reason, root_logging_kept
+from muarl.tools.session import Carrier, Limits, McpSession, connected
+from muarl.world import World, WorldProxy
+
+Serve = Callable[[World], "MCPServer | Server[Any]"]
+"""Builds a domain's MCP server over a world."""
+
+_here: ContextVar[World | None] = ContextVar("muarl_world", default=None)
+
+
+@contextmanager
+def _at(world: World | None) -> Iterator[None]:
+    """Within the block, and in what it starts, the shared world stands for `world`."""
+    token = _here.set(world)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def _current_world() -> World:
+    world = _here.get()
+    if world is None:
+        raise ToolServerError(
+            "the tool server read its world outside a call of a tool; with `stateless: true` it is "
+            "built once for all dialogues: declare `stateless: false`, or read the world inside tools"
+        )
+    return world
+
+
+class MemoryToolServer:
+    """A `ToolServer` whose dialogues talk to an MCP server in memory.
+
+    Building a server costs milliseconds, connecting to one a fraction of that. A stateless server
+    is therefore built once and shared: the world it is given stands, in every call, for the world
+    of the dialogue that calls.
+
+    Example:
+        >>> def serve(world):
+        ...     mcp = MCPServer("orders")
+        ...
+        ...     @mcp.tool()
+        ...     async def cancel(order: str) -> dict:
+        ...         world["orders"][order]["status"] = "cancelled"
+        ...         return world["orders"][order]
+        ...
+        ...     return mcp
+        >>> server = MemoryToolServer(serve, stateless=True)
+
+    Args:
+        serve: Builds the server over a world.
+        stateless: `serve` and its tools keep nothing outside the world, not even a part of it.
+        start_timeout_s: Seconds that connecting and listing the tools may take.
+        call_timeout_s: Seconds one call may take.
+        max_result_chars: Longer results are cut, and say so.
+    """
+
+    def __init__(
+        self,
+        serve: Serve,
+        *,
+        stateless: bool = False,
+        start_timeout_s: float = 10.0,
+        call_timeout_s: float = 10.0,
+        max_result_chars: int = 20_000,
+    ) -> None:
+        self._serve = serve
+        self._stateless = stateless
+        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars)
+        self._name = f"tool server {getattr(serve, '__name__', repr(serve))!r}"
+        self._crashes = CrashLog(self._name)
+        self._shared: MCPServer | Server[Any] | None = None
+        self._shared_tools: tuple[ToolSpec, ...] | None = None
+
+    @asynccontextmanager
+    async def session(self, world: World) -> AsyncIterator[McpSession]:
+        # The newest protocol, pinned: in memory it needs no handshake and no JSON framing.
+        if not self._stateless:
+            client = Client(self._build(world), mode=LATEST_MODERN_VERSION, cache=None)
+            async with connected(client, Carrier(self._name, self._limits, self._crashes)) as own:
+                yield own
+            return
+        if self._shared is None:
+            self._shared = self._build(WorldProxy(_current_world))
+        client = Client(self._shared, mode=LATEST_MODERN_VERSION, cache=None)
+        carrier = Carrier(self._name, self._limits, self._crashes, lambda: _at(world))
+        async with connected(client, carrier, self._shared_tools) as session:
+            self._shared_tools = session.tools
+            yield session
+
+    def _build(self, world: World) -> MCPServer | Server[Any]:
+        try:
+            with root_logging_kept(), _at(None):
+                server = self._serve(world)
+        except ToolServerError:
+            raise
+        except Exception as error:
+            raise ToolServerError(f"{self._name} could not be built: {reason(error)}") from error
+        if not isinstance(server, (MCPServer, Server)):
+            raise ToolServerError(
+                f"{self._name} returned {type(server).__name__}; expected mcp.server.MCPServer"
+            )
+        return server

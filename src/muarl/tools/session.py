@@ -1,0 +1,237 @@
+"""One dialogue's session with an MCP server, whatever carries it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from mcp import Client, MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Request,
+    Result,
+)
+from pydantic import ValidationError
+
+from muarl.errors import ToolServerError
+from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.tools.results import cut, error_text, is_crash, result_text
+from muarl.tools.sdk_logs import CrashLog, hearing, reason
+
+_NAME_CHARS = 80
+
+AnyRequest = Request[Any, Any]
+Answer = TypeVar("Answer", bound=Result)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Deadlines and sizes of `ToolsSpec`."""
+
+    start_timeout_s: float = 10.0
+    call_timeout_s: float = 10.0
+    max_result_chars: int = 20_000
+
+
+class Carrier(msgspec.Struct, frozen=True):
+    """What a session must know of its server.
+
+    Attributes:
+        name: How messages name the server.
+        limits: Deadlines and sizes.
+        crashes: Where crashes of its tools are told, once per tool.
+        inside: Entered around everything the server does for this dialogue.
+        last_words: What the server said last on its way out, "" if nothing.
+    """
+
+    name: str
+    limits: Limits
+    crashes: CrashLog
+    inside: Callable[[], AbstractContextManager[None]] = nullcontext
+    last_words: Callable[[], str] = str
+
+    def failure(self, what: str) -> ToolServerError:
+        """The error that says what happened to the server, with its last words."""
+        return ToolServerError(f"{self.name} {what}{self.last_words()}")
+
+
+class McpSession:
+    """A `ToolSession` over a connected MCP client."""
+
+    def __init__(self, client: Client, tools: tuple[ToolSpec, ...], carrier: Carrier) -> None:
+        self._client = client
+        self._carrier = carrier
+        self.tools = tools
+        self._names = {tool.name for tool in tools}
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        if call.error is not None:
+            return _error(call, call.error)
+        if call.name not in self._names:
+            offered = ", ".join(tool.name for tool in self.tools) or "none"
+            return _error(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
+        try:
+            request = _request(call)
+        except (ValueError, RecursionError) as error:
+            return _error(call, f"the arguments cannot be sent as JSON: {error}")
+        heard: list[BaseException] = []
+        what = f"a call of {call.name!r}"
+        limit = self._carrier.limits.max_result_chars
+        try:
+            result = await self.ask(request, CallToolResult, what, heard)
+        except MCPError as error:
+            if heard:
+                self._report_crash(call, heard)
+            return _error(call, cut(error.message, limit))
+        if not result.is_error:
+            return ToolResult(call.id, call.name, result_text(result, limit))
+        if is_crash(call.name, result):
+            self._report_crash(call, heard)
+        return _error(call, error_text(call.name, result, limit))
+
+    def _report_crash(self, call: ToolCall, heard: list[BaseException]) -> None:
+        why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
+        self._carrier.crashes.report(call.name, why)
+
+    async def ask(
+        self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
+    ) -> Answer:
+        """Send one request within the deadline of a call.
+
+        Args:
+            request: The request.
+            answer: Type of its result.
+            what: How messages name the request.
+            heard: Takes up what the SDK logs meanwhile.
+
+        Raises:
+            MCPError: The server answered with a protocol error.
+            ToolServerError: The server died, hung or answered with something else.
+        """
+        seconds = self._carrier.limits.call_timeout_s
+        try:
+            with hearing(heard), self._carrier.inside(), anyio.fail_after(seconds):
+                return await self._client.session.send_request(request, answer)
+        except TimeoutError:
+            raise self._carrier.failure(
+                f"did not answer {what} within {seconds:g} s (tools.call_timeout_s)"
+            ) from None
+        except ValidationError:
+            raise self._carrier.failure(
+                f"answered {what} with something that is not a {answer.__name__}"
+            ) from None
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                # A client that is cancelled closes too; then only the cancellation counts.
+                await anyio.lowlevel.checkpoint_if_cancelled()
+                raise self._carrier.failure(f"died in {what}") from None
+            raise
+
+
+def _request(call: ToolCall) -> CallToolRequest:
+    """The request for a call that a model wrote.
+
+    `Client.call_tool` is not used: it lists the tools once per session and checks the structured
+    content against the output schema, which the server has done and the policy never sees.
+
+    Raises:
+        ValueError: An argument is no JSON (not a number, half a surrogate pair) or nested too deep.
+        RecursionError: Likewise too deep.
+    """
+    json.dumps(call.arguments, ensure_ascii=False, allow_nan=False).encode()
+    request = CallToolRequest(
+        params=CallToolRequestParams(name=call.name, arguments=call.arguments)
+    )
+    request.model_dump_json()
+    return request
+
+
+def _error(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(call.id, call.name, text, is_error=True)
+
+
+@asynccontextmanager
+async def connected(
+    client: Client, carrier: Carrier, tools: tuple[ToolSpec, ...] | None = None
+) -> AsyncIterator[McpSession]:
+    """Connect `client` for the length of the block.
+
+    Args:
+        client: Not yet entered.
+        carrier: What to know of its server.
+        tools: The tools the server offers, where they are known already.
+
+    Raises:
+        ToolServerError: The server did not start, or failed on its own.
+    """
+    seconds = carrier.limits.start_timeout_s
+    session: McpSession | None = None
+    failure: Exception | None = None
+    try:
+        # One scope around the whole session, since a scope may not end before the task group that
+        # was opened in it. Its deadline is lifted once the server has started.
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as starting:
+            heard: list[BaseException] = []
+            with hearing(heard), carrier.inside():
+                async with client:
+                    # No exception leaves the client's task group, which would wrap it in a group.
+                    try:
+                        if tools is None:
+                            tools = await _list_tools(client, carrier)
+                        await anyio.lowlevel.checkpoint_if_cancelled()
+                        starting.deadline = math.inf
+                        session = McpSession(client, tools, carrier)
+                        with hearing(None):
+                            yield session
+                    except Exception as error:  # noqa: BLE001
+                        failure = error
+    except (Exception, BaseExceptionGroup) as error:
+        # Cancelled, a client may fail in other ways as well; then only the cancellation counts.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if not isinstance(error, Exception):
+            raise
+        if failure is None:
+            raise _broken(error, carrier, started=session is not None) from error
+    if starting.cancelled_caught:
+        raise carrier.failure(f"did not start within {seconds:g} s (tools.start_timeout_s)")
+    if failure is not None:
+        if session is not None:
+            raise failure
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise _broken(failure, carrier, started=False) from failure
+
+
+def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerError:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ToolServerError):
+        return error
+    if isinstance(error, MCPError):
+        why = "it ended" if error.code == CONNECTION_CLOSED else error.message
+    elif isinstance(error, OSError):
+        why = str(error)
+    else:
+        why = reason(error)
+    return carrier.failure(f"{'failed' if started else 'did not start'}: {why}")
+
+
+async def _list_tools(client: Client, carrier: Carrier) -> tuple[ToolSpec, ...]:
+    tools: dict[str, ToolSpec] = {}
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            if tool.name in tools:
+                raise carrier.failure(f"offers two tools named {tool.name!r}")
+            tools[tool.name] = ToolSpec(tool.name, tool.description or "", tool.input_schema)
+        cursor = page.next_cursor
+        if cursor is None:
+            return tuple(tools.values())

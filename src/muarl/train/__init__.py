@@ -1,0 +1,1 @@
+"""Training: scheduler to samples, samples to kernel, kernel to new weights."""

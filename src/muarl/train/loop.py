@@ -1,0 +1,377 @@
+"""A run from first to last: floor, cold start, GRPO, evaluation before and after.
+
+Every stage ends with something on disk that a resumed run takes up:
+
+    cold start   a checkpoint every 100 steps and at its end; the cold model under cold_start/
+    evaluation   its episodes; those in the journal are not played again
+    GRPO         a checkpoint after each iteration; episodes of a broken-off one are used again
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from transformers import PreTrainedModel
+
+from muarl.data.demonstrations import PHASE as COLD_START
+from muarl.data.demonstrations import demonstrations
+from muarl.data.trivial import TRIVIAL
+from muarl.domain import Domain, load_domain_of
+from muarl.errors import SpecError
+from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial, evaluation_tasks
+from muarl.evaluate.summary import summarise
+from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpoint
+from muarl.kernel.model import load_model, save_model
+from muarl.kernel.optimizer import grpo_lr
+from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
+from muarl.messages import Message
+from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
+from muarl.render import Renderer
+from muarl.scheduler import Fuse, Group
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
+from muarl.seeds import generator
+from muarl.spec import Located, RunSpec
+from muarl.train.cold_start import cold_start
+from muarl.train.engines import Engine, open_engine
+from muarl.train.grpo import round_metrics, split_updates, token_drift, training_set, update_metrics
+from muarl.train.policy_model import open_model, samples_of
+from muarl.train.progress import Progress
+from muarl.train.run_folder import RunFolder
+
+_STEPS_PER_CHECKPOINT = 100
+_KL_SAMPLES = 32
+"""Samples of a round on which the divergence from the cold start is measured when it is not held
+down: enough for a curve, cheap enough to have in every round."""
+
+
+async def train(
+    located: Located[RunSpec], folder: RunFolder, progress: Progress, stop: StopSignal
+) -> None:
+    """Carry a run to its end, from wherever its folder says it is.
+
+    Raises:
+        Interrupted: `stop` was requested; the run can be resumed.
+    """
+    run = located.spec
+    domain = load_domain_of(located)
+    evaluation_tasks(domain, run)  # refuses early if they are trained on
+    with ExitStack() as stack:
+        journal = stack.enter_context(JournalWriter(folder.journal))
+        done = {episode.key: episode for episode in read_journal(folder.journal)}
+        progress.phase("model", 1)
+        model, renderer = await open_model(domain, run, located.path, folder.model)
+        await _check_room(located, domain, renderer)
+        for kind in renderer.forks():
+            progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
+        await _Run(run, domain, folder, journal, done, model, renderer, progress, stop).go()
+
+
+async def _check_room(located: Located[RunSpec], domain: Domain, renderer: Renderer) -> None:
+    """Refuse a context that the system prompt and the tools' schemas fill by themselves."""
+    system = Message(role="system", content=domain.spec.rules)
+    async with domain.server.session(domain.base.fork()) as session:
+        prompt = renderer.start([system], session.tools)
+    limit = located.spec.rollout.context_tokens
+    if len(prompt) + located.spec.rollout.max_tokens > limit:
+        message = (
+            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
+            f"{located.spec.rollout.max_tokens} not one message fits into {limit}. Raise it"
+        )
+        raise SpecError([located.problem(("rollout", "context_tokens"), message)])
+
+
+class _Run:
+    """One run's stages; each begins where its folder says."""
+
+    def __init__(
+        self,
+        run: RunSpec,
+        domain: Domain,
+        folder: RunFolder,
+        journal: JournalWriter,
+        done: dict[EpisodeKey, Episode],
+        model: PreTrainedModel,
+        renderer: Renderer,
+        progress: Progress,
+        stop: StopSignal,
+    ) -> None:
+        self._run = run
+        self._domain = domain
+        self._folder = folder
+        self._journal = journal
+        self._done = done
+        self._model = model
+        self._renderer = renderer
+        self._progress = progress
+        self._stop = stop
+        self._fuse = Fuse(run.rollout.max_fault_rate, run.rollout.concurrency)
+
+    async def go(self) -> None:
+        await self._floor()
+        if self._run.cold_start is not None:
+            await self._cold_start()
+        cold_model = self._folder.path / "cold_start"
+        if not cold_model.exists():
+            save_model(self._model, cold_model)
+        async with open_engine(self._run, self._model, cold_model) as engine:
+            await self._evaluate(engine, "cold")
+            if self._run.grpo is not None:
+                await self._grpo(engine)
+                await self._evaluate(engine, "final")
+        save_model(self._model, self._folder.model)
+
+    async def _floor(self) -> None:
+        known = {line.get("name") for line in self._folder.lines() if line["kind"] == "floor"}
+        todo = [name for name in TRIVIAL if name not in known]
+        self._progress.phase("floor", len(todo))
+        for number, name in enumerate(todo, start=1):
+            episodes = await evaluate_trivial(
+                self._domain,
+                self._run,
+                self._renderer,
+                name,
+                journal=self._journal,
+                done=self._done,
+                stop=self._stop,
+            )
+            summary = summarise(episodes, seed=self._run.seed)
+            self._folder.log("floor", name=name, success=msgspec.to_builtins(summary.success))
+            self._progress.advance(number, **{name: summary.success.value})
+
+    async def _cold_start(self) -> None:
+        spec = self._run.cold_start
+        assert spec is not None
+        begun = read_counters(self._folder.checkpoint) or {"stage": COLD_START, "step": 0}
+        if begun["stage"] != COLD_START or begun["step"] == spec.steps:
+            if begun["stage"] == COLD_START:
+                load_checkpoint(self._folder.checkpoint, Trainer.for_cold_start(self._model))
+            return
+        trainer = Trainer.for_cold_start(self._model)
+        if begun["step"]:
+            load_checkpoint(self._folder.checkpoint, trainer)
+        self._progress.phase("expert dialogues", spec.episodes)
+        episodes = await demonstrations(
+            self._domain,
+            self._renderer,
+            spec,
+            self._run.rollout,
+            run_seed=self._run.seed,
+            journal=self._journal,
+            done=self._done,
+            stop=self._stop,
+            on_episode=self._progress.advance,
+        )
+        success = summarise(episodes).success.value
+        self._progress.note(
+            f"{len(episodes)} expert dialogues verified by replay; {success:.0%} succeed"
+        )
+        self._folder.keep_lines(
+            lambda line: line["kind"] != "cold_start" or line["step"] <= begun["step"]
+        )
+        self._progress.phase("cold start", spec.steps)
+        await anyio.to_thread.run_sync(
+            self._supervise, trainer, samples_of(episodes), begun["step"]
+        )
+        if trainer.num_updates < spec.steps:
+            raise Interrupted
+
+    def _supervise(self, trainer: Trainer, samples: Sequence[Sample], first_step: int) -> None:
+        """Runs in a worker thread, so that the display and Ctrl-C stay alive."""
+        spec = self._run.cold_start
+        assert spec is not None
+        steps = spec.steps
+
+        def after(step: int, metrics: SftMetrics) -> bool:
+            ended = step == steps or self._stop.requested
+            if step % 10 == 0 or ended:
+                self._folder.log("cold_start", step=step, **msgspec.to_builtins(metrics))
+                self._progress.advance(step, loss=metrics.loss)
+            if step % _STEPS_PER_CHECKPOINT == 0 or ended:
+                save_checkpoint(
+                    self._folder.checkpoint, trainer, {"stage": COLD_START, "step": step}
+                )
+            return not self._stop.requested
+
+        rng = generator(self._run.seed, "cold start order")
+        cold_start(trainer, samples, spec, rng, first_step=first_step, after_step=after)
+
+    async def _evaluate(self, engine: Engine, phase: str) -> None:
+        for temperature in self._run.eval.temperatures:
+            known = [
+                line
+                for line in self._folder.lines()
+                if line["kind"] == "eval"
+                and (line["phase"], line["temperature"]) == (phase, temperature)
+            ]
+            if known:
+                continue
+            self._progress.phase(f"evaluate {phase}, T={temperature:g}", self._run.eval.episodes)
+            counted = 0
+
+            def count(group: Group) -> None:
+                nonlocal counted
+                counted += len(group.episodes)
+                self._progress.advance(counted)
+
+            started = time.monotonic()
+            episodes = await evaluate_policy(
+                self._domain,
+                self._run,
+                self._renderer,
+                engine.policy,
+                phase=phase,
+                temperature=temperature,
+                journal=self._journal,
+                done=self._done,
+                stop=self._stop,
+                on_group=count,
+            )
+            summary = summarise(episodes, seed=self._run.seed)
+            self._folder.log(
+                "eval",
+                phase=phase,
+                temperature=temperature,
+                wall_s=time.monotonic() - started,
+                **msgspec.to_builtins(summary),
+            )
+            low, high = summary.success.low, summary.success.high
+            self._progress.note(
+                f"held-out success, {phase}, T={temperature:g}: {summary.success.value:.3f} "
+                f"[{low:.3f}, {high:.3f}] on {summary.n} dialogues"
+            )
+
+    async def _grpo(self, engine: Engine) -> None:
+        spec = self._run.grpo
+        assert spec is not None
+        trainer = Trainer.for_grpo(self._model, spec)
+        begun = read_counters(self._folder.checkpoint) or {"stage": COLD_START}
+        first = 0
+        if begun["stage"] == "grpo":
+            load_checkpoint(self._folder.checkpoint, trainer)
+            first = begun["iteration"]
+        await engine.sync(first)
+        reference = load_model(self._folder.path / "cold_start")
+        self._folder.keep_lines(
+            lambda line: line["kind"] != "iteration" or line["iteration"] < first
+        )
+        self._progress.phase("GRPO", spec.iterations)
+        for iteration in range(first, spec.iterations):
+            await self._iteration(iteration, trainer, reference, engine)
+
+    async def _iteration(
+        self, iteration: int, trainer: Trainer, reference: PreTrainedModel, engine: Engine
+    ) -> None:
+        spec = self._run.grpo
+        assert spec is not None
+        started = time.monotonic()
+        rng = generator(self._run.seed, "iteration", iteration)
+        groups = await self._roll_out(iteration, engine, rng)
+        rollout_s = time.monotonic() - started
+        samples, advantages = training_set(groups, spec)
+
+        def learn() -> tuple[list[GrpoMetrics], float | None]:
+            """In a worker thread, as the cold start."""
+            temperature = self._run.rollout.temperature
+            ours = samples if spec.kl_coef else samples[:_KL_SAMPLES]
+            theirs = sample_logprobs(reference, ours, temperature=temperature)
+            divergence = k3(ours, theirs)
+            logprobs = dict(zip(map(id, ours), theirs, strict=True)) if spec.kl_coef else None
+            updates = [
+                trainer.grpo_update(
+                    part,
+                    values,
+                    spec=spec,
+                    lr=grpo_lr(iteration, spec),
+                    temperature=temperature,
+                    reference_logprobs=None
+                    if logprobs is None
+                    else [logprobs[id(s)] for s in part],
+                )
+                for part, values in split_updates(
+                    samples, advantages, spec.updates_per_iteration, rng
+                )
+            ]
+            return updates, divergence
+
+        updates, divergence = await anyio.to_thread.run_sync(learn)
+        sync_gap = await engine.sync(iteration + 1)
+        save_checkpoint(
+            self._folder.checkpoint, trainer, {"stage": "grpo", "iteration": iteration + 1}
+        )
+        episodes = [episode for group in groups for episode in group.episodes]
+        metrics: dict[str, Any] = {
+            **round_metrics(groups, seed=self._run.seed),
+            **update_metrics(updates),
+            "kl": divergence,
+            "sync_gap": sync_gap,
+            "token_drift": token_drift(episodes),
+            "policy_version": iteration,
+            "lr": grpo_lr(iteration, spec),
+            "rollout_s": rollout_s,
+            "wall_s": time.monotonic() - started,
+        }
+        metrics["sampled_tokens_per_s"] = metrics.pop("sampled_tokens") / rollout_s
+        self._folder.log("iteration", iteration=iteration, **metrics)
+        self._progress.advance(iteration + 1, reward=metrics["reward_mean"])
+
+    async def _roll_out(self, iteration: int, engine: Engine, rng: random.Random) -> list[Group]:
+        run, spec = self._run, self._run.grpo
+        assert spec is not None
+        pool = self._domain.tasks(spec.split)
+        if len(pool) < spec.tasks_per_iteration:
+            message = (
+                f"split {spec.split!r} has {len(pool)} tasks, fewer than grpo.tasks_per_iteration"
+            )
+            raise SpecError([self._domain.located.problem(("tasks",), message)])
+        tasks = rng.sample(pool, spec.tasks_per_iteration)
+        runner = DialogueRunner(
+            domain=self._domain,
+            tasks=tasks,
+            renderer=self._renderer,
+            limits=run.rollout,
+            user=run.user,
+            policy_for=lambda _task, _key: engine.policy,
+        )
+        keys = episode_keys(
+            tasks,
+            run_seed=run.seed,
+            phase="train",
+            iteration=iteration,
+            group_size=run.rollout.group_size,
+        )
+        return await run_round(
+            keys,
+            runner,
+            limits=bounds(run.rollout),
+            journal=self._journal,
+            done=self._done,
+            stop=self._stop,
+            fuse=self._fuse,
+        )
+
+
+def k3(samples: Sequence[Sample], reference: Sequence[Sequence[float]]) -> float | None:
+    """Mean k3 estimate of KL(policy || reference) over sampled tokens (Schulman, 2020).
+
+    With d = reference - policy log-prob of a sampled token: exp(d) - d - 1, never negative.
+    """
+    terms = [
+        math.exp(min(theirs - ours, 20.0)) - (theirs - ours) - 1.0
+        for sample, row in zip(samples, reference, strict=True)
+        for ours, theirs in zip(sample.logprobs, row, strict=True)
+    ]
+    return sum(terms) / len(terms) if terms else None
+
+
+def default_folder(run_file: Path) -> Path:
+    """Where a run goes if nothing is said: `runs/<name of the run file>`."""
+    return Path("runs") / run_file.stem

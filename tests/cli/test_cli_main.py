@@ -1,0 +1,197 @@
+"""The command line's frame: verbs, exit codes, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+
+import pytest
+
+from muarl import __version__, cli
+from muarl.errors import MuarlError, Problem, SpecError
+
+HEAVY = {"torch", "transformers", "vllm", "mcp", "anyio", "pydantic", "rich", "aiohttp"}
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], int]], None]:
+    """Install a verb `probe` that does what it is given."""
+
+    def install(body: Callable[[], int]) -> None:
+        module = types.ModuleType("muarl.cli.probe", "Probe.")
+        module.add_arguments = lambda parser: parser.add_argument("--n", type=int)  # type: ignore[attr-defined]
+        module.run = lambda args: body()  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "muarl.cli.probe", module)
+        monkeypatch.setitem(cli.VERBS, "probe", "probe")
+
+    return install
+
+
+def raising(error: BaseException) -> Callable[[], int]:
+    def body() -> int:
+        raise error
+
+    return body
+
+
+def test_help_lists_every_verb_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["-h"], ["--help"]):
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+        for name, summary in cli.VERBS.items():
+            assert f"{name} " in out
+            assert summary in out
+        assert "130 interrupted" in out
+
+
+def test_every_verb_has_a_module_with_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in cli.VERBS:
+        assert cli.main([name, "--help"]) == 0
+        assert f"usage: muarl {name}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"muarl {__version__}\n"
+
+
+def test_help_is_fast_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from muarl.cli import main; main(['--help']); "
+        f"sys.exit(repr({HEAVY!r} & set(sys.modules)) if {HEAVY!r} & set(sys.modules) else 0)"
+    )
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        seconds.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+    assert min(seconds) < 0.25
+
+
+def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schem"]) == 2
+    assert capsys.readouterr().err == "muarl: unknown verb 'schem'; did you mean 'schema'?\n"
+    assert cli.main(["zzz"]) == 2
+    assert capsys.readouterr().err.startswith("muarl: unknown verb 'zzz'; verbs: ")
+
+
+def test_wrong_usage_of_a_verb_exits_with_2(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(lambda: 0)
+    assert cli.main(["probe", "--n", "x"]) == 2
+    assert "argument --n: invalid int value: 'x'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_verb_decides_its_exit_code(verb: Callable[..., None], code: int) -> None:
+    verb(lambda: code)
+    assert cli.main(["probe"]) == code
+
+
+def test_problems_of_specs_are_printed_as_places(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(SpecError([Problem("a.yaml", 3, 4, "bad"), Problem("a.yaml", 0, 0, "worse")])))
+    assert cli.main(["probe"]) == 2
+    assert capsys.readouterr().err == "a.yaml:3:4: bad\na.yaml: worse\n"
+
+
+def test_an_error_of_muarl_is_one_line_and_exit_1(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(MuarlError("no endpoint")))
+    assert cli.main(["probe"]) == 1
+    assert capsys.readouterr().err == "muarl: no endpoint\n"
+
+
+def test_errors_in_groups_are_each_said_once(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = SpecError([Problem("a.yaml", 1, 1, "bad")])
+    inner = ExceptionGroup("inner", [MuarlError("down"), spec])
+    verb(raising(ExceptionGroup("outer", [MuarlError("down"), inner])))
+    assert cli.main(["probe"]) == 2
+    assert capsys.readouterr().err == "muarl: down\na.yaml:1:1: bad\n"
+
+
+def test_ctrl_c_exits_with_130(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(KeyboardInterrupt()))
+    assert cli.main(["probe"]) == 130
+    verb(raising(BaseExceptionGroup("group", [MuarlError("x"), KeyboardInterrupt()])))
+    assert cli.main(["probe"]) == 130
+    assert capsys.readouterr().err == "muarl: interrupted\n" * 2
+
+
+def test_a_bug_keeps_its_traceback(verb: Callable[..., None]) -> None:
+    verb(raising(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["probe"])
+    verb(raising(ExceptionGroup("group", [MuarlError("x"), ZeroDivisionError()])))
+    with pytest.raises(ExceptionGroup):
+        cli.main(["probe"])
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [
+        ("torch", "train"),
+        ("transformers.models", "train"),
+        ("safetensors", "train"),
+        ("vllm", "vllm"),
+    ],
+)
+def test_a_missing_extra_names_the_command_that_installs_it(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str], package: str, extra: str
+) -> None:
+    verb(raising(ModuleNotFoundError(f"No module named {package!r}", name=package)))
+    assert cli.main(["probe"]) == 1
+    name = package.partition(".")[0]
+    assert capsys.readouterr().err == (
+        f"muarl: muarl probe needs {name}. Install it with `pip install 'muarl[{extra}]'`\n"
+    )
+
+
+def test_another_missing_module_is_a_bug(verb: Callable[..., None]) -> None:
+    verb(raising(ModuleNotFoundError("No module named 'x'", name="x")))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["probe"])
+
+
+def test_output_into_a_closed_pipe_is_no_traceback() -> None:
+    code = (
+        "import sys, muarl.cli as c\n"
+        "class M:\n"
+        "    def add_arguments(self, p: object) -> None: ...\n"
+        "    def run(self, a: object) -> int:\n"
+        "        while True: print('x' * 100)\n"
+        "sys.modules['muarl.cli.probe'] = M()\n"
+        "c.VERBS['probe'] = ''\n"
+        "sys.exit(c.main(['probe']))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(20) == 1
+        assert process.stderr.read() == ""
+
+
+def test_the_parser_of_a_verb_is_named_after_it(
+    monkeypatch: pytest.MonkeyPatch, verb: Callable[..., None]
+) -> None:
+    verb(lambda: 0)
+    seen: list[argparse.ArgumentParser] = []
+    monkeypatch.setattr(sys.modules["muarl.cli.probe"], "add_arguments", seen.append)
+    assert cli.main(["probe"]) == 0
+    assert seen[0].prog == "muarl probe"

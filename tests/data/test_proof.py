@@ -1,0 +1,364 @@
+"""The proof of a domain finds whatever would make training on it worthless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from proof_shop import Break, break_domain, break_tasks, break_tools, generated, with_expert
+from spec_files import spoil, write_all
+
+from muarl.data.proof import Check, Proof, Subject, prove
+from muarl.data.proof.finding import spread
+from muarl.domain import load_domain
+from muarl.errors import SpecError
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_all(tmp_path)
+    return tmp_path
+
+
+def said(proof: Proof) -> list[str]:
+    """Findings as `check line:column: message`."""
+    return [
+        f"{f.check} {f.problem.line}:{f.problem.column}: {f.problem.message}"
+        for f in proof.findings
+    ]
+
+
+async def test_a_sound_domain_has_no_findings(folder: Path) -> None:
+    with_expert(folder)
+    proof = await prove(load_domain(folder))
+    assert said(proof) == []
+    assert proof.sound
+    assert proof.tasks == {"train": 1}
+    assert proof.tools == ["look", "cancel"]
+    assert proof.idle["train"].value == 0
+    assert {name: means["train"].value for name, means in proof.floor.items()} == {
+        "do_nothing": 0,
+        "refuse_all": 0,
+        "transfer_at_once": 0,
+        "random_write": 0,
+        "empty_reply": 0,
+    }
+    assert proof.expert["train"].value == 1
+    assert proof.skipped == []
+
+
+async def test_generated_tasks_are_proved_too(folder: Path) -> None:
+    generated(folder)
+    with_expert(folder)
+    proof = await prove(load_domain(folder))
+    assert said(proof) == []
+    assert proof.tasks == {"train": 3, "held_out": 2}
+    assert proof.expert["held_out"].n == 2
+
+
+@pytest.mark.parametrize(
+    ("breakage", "finding"),
+    [
+        (
+            break_domain("writes: [cancel]", "writes: [cancle]"),
+            "names 7:10: unknown tool 'cancle'; did you mean 'cancel'?",
+        ),
+        (
+            break_domain("writes: [cancel]", "terminal: [bye]"),
+            "names 7:12: unknown tool 'bye'; known: look, cancel",
+        ),
+        (
+            break_domain("- gold_world: true", "- never_called: {tool: lok}"),
+            "names 38:26: unknown tool 'lok'; did you mean 'look'?",
+        ),
+        (
+            break_domain("- gold_world: true", "- called: {tool: cancel, before: lok}"),
+            "names 38:36: unknown tool 'lok'; did you mean 'look'?",
+        ),
+        (
+            break_domain("- gold_world: true", "- confirmed: {tools: [cancel, x]}"),
+            "names 38:33: unknown tool 'x'; known: look, cancel",
+        ),
+        (
+            break_tasks("tool: cancel", "tool: cancell"),
+            "names 12:15: task 'cancel-1': unknown tool 'cancell'; did you mean 'cancel'?",
+        ),
+        (
+            break_tasks("    gold:", "    metrics: [{called: {tool: loook}}]\n    gold:"),
+            "names 11:31: task 'cancel-1': unknown tool 'loook'; did you mean 'look'?",
+        ),
+        (
+            break_tasks("{order_id: W1}\n", "{order_id: W9}\n"),
+            (
+                "gold 12:9: task 'cancel-1': gold call 'cancel' was answered with an error: "
+                "no order W9"
+            ),
+        ),
+        (
+            break_tasks("{order_id: W1}\n", "{order: W1}\n"),
+            (
+                "gold 12:9: task 'cancel-1': gold call 'cancel' was answered with an error: "
+                "wrong arguments: order_id: Field required"
+            ),
+        ),
+        (
+            break_domain("- gold_world: true", "- world: {path: orders.W1.status, equals: lost}"),
+            (
+                "gold 12:7: task 'cancel-1': the gold calls earn 0, not 1: world orders.W1.status: "
+                "orders.W1.status is 'cancelled'"
+            ),
+        ),
+        (
+            break_tasks(
+                "    gold:", "    reward: [{said: {text: a}}, {never_said: {text: A}}]\n    gold:"
+            ),
+            "gold 13:7: task 'cancel-1': the gold calls earn 0, not 1: never_said 'A': 'A' was said",
+        ),
+        (
+            break_tasks("tool: cancel", "tool: look"),
+            (
+                "idle 12:7: task 'cancel-1': doing nothing already earns 1; let the gold calls change "
+                "something that the reward sees, or leave them out"
+            ),
+        ),
+    ],
+)
+async def test_what_is_wrong_is_found_at_its_place(
+    folder: Path, breakage: Break, finding: str
+) -> None:
+    breakage(folder)
+    proof = await prove(load_domain(folder))
+    assert finding in said(proof)
+    assert not proof.sound
+    assert not proof.server_failed
+    assert proof.skipped == ["trivial policies and the expert were not played: mend this first"]
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [
+        "- {confirmed: {}}\n  - gold_world: true",
+        "- {said: {text: thank you}}\n  - gold_world: true",
+        "- {called: {tool: cancel, arguments: {order_id: W1}}}",
+        "- {world: {path: orders.W1.status, equals: cancelled}}",
+    ],
+)
+async def test_the_gold_calls_count_as_the_best_dialogue_that_makes_them(
+    folder: Path, reward: str
+) -> None:
+    break_domain("- gold_world: true", reward)(folder)
+    proof = await prove(load_domain(folder))
+    assert said(proof) == []
+
+
+async def test_a_task_that_needs_no_call_may_be_earned_by_doing_nothing(folder: Path) -> None:
+    text = (folder / "tasks.yaml").read_text()
+    (folder / "tasks.yaml").write_text(text[: text.index("    gold:")] + "    gold: []\n")
+    spoil(folder / "domain.yaml", "reward:", "floor: 1.0\nreward:")
+    proof = await prove(load_domain(folder))
+    assert said(proof) == []
+    assert proof.idle["train"].value == 1
+
+
+async def test_a_floor_that_trivial_policies_pass_is_found(folder: Path) -> None:
+    text = (folder / "tasks.yaml").read_text()
+    (folder / "tasks.yaml").write_text(text[: text.index("    gold:")] + "    gold: []\n")
+    proof = await prove(load_domain(folder))
+    assert said(proof) == [
+        (
+            "floor 1:1: doing nothing earns 1.000 on split 'train' (1 tasks), more than the floor "
+            "0.15; have fewer tasks that need no skill, or state a floor you can defend"
+        )
+    ]
+
+
+async def test_a_part_of_a_split_speaks_for_the_whole_only_with_its_interval(folder: Path) -> None:
+    """One task of three is earned by doing nothing; seven tasks cannot prove it."""
+    generated(folder, "gold=[", "gold=[] if index % 3 == 0 else [")
+    spoil(folder / "domain.yaml", "{train: 3, held_out: 2}", "{train: 30}")
+    spoil(folder / "domain.yaml", "reward:", "floor: 0.3\nreward:")
+    spoil(folder / "gen.py", 'f"W{index', 'f"W{10 + index')
+    whole = await prove(load_domain(folder))
+    assert any("doing nothing earns 0.333" in finding for finding in said(whole))
+    assert {finding.check for finding in whole.findings} == {Check.FLOOR}
+    part = await prove(load_domain(folder), limit=7)
+    assert part.tasks == {"train": 7}
+    assert part.idle["train"].value == 3 / 7
+    assert not any("doing nothing" in finding for finding in said(part))
+
+
+@pytest.mark.parametrize(
+    ("breakage", "message"),
+    [
+        (
+            break_tools('server = MCPServer("shop")', "raise RuntimeError('no licence')"),
+            "server 5:1: tool server 'serve' could not be built: RuntimeError: no licence",
+        ),
+        (
+            break_domain("python: tools.py:serve", "command: [python3, -c, 'raise SystemExit']"),
+            "server 5:1: tool server `python3 -c 'raise SystemExit'` did not start",
+        ),
+    ],
+)
+async def test_a_server_that_does_not_start_is_one_finding(
+    folder: Path, breakage: Break, message: str
+) -> None:
+    breakage(folder)
+    proof = await prove(load_domain(folder))
+    (finding,) = said(proof)
+    assert finding.startswith(message)
+    assert proof.server_failed
+
+
+async def test_a_server_that_hangs_in_a_gold_call_is_one_finding(folder: Path) -> None:
+    spoil(
+        folder / "tools.py",
+        "if order_id not in",
+        "import anyio; await anyio.sleep(60)\n        if order_id not in",
+    )
+    spoil(folder / "domain.yaml", "tools:", "tools:\n  call_timeout_s: 0.2")
+    proof = await prove(load_domain(folder))
+    (finding,) = said(proof)
+    assert finding.startswith("server 5:1: tool server 'serve' did not answer a call of 'cancel'")
+    assert proof.server_failed
+
+
+async def test_an_entity_in_two_splits_is_found_once(folder: Path) -> None:
+    generated(folder, "(5 if split == 'held_out' else 0)", "0")
+    proof = await prove(load_domain(folder))
+    assert said(proof) == [
+        (
+            "splits 13:11: task 'held_out-0': 'W0' is also in task 'train-0' of split 'train'; "
+            "splits must not share entities"
+        )
+    ]
+
+
+async def test_an_entity_that_the_world_holds_counts_where_a_task_names_it(folder: Path) -> None:
+    text = (folder / "tasks.yaml").read_text()
+    again = text.partition("tasks:\n")[2].replace("cancel-1", "cancel-2\n    split: held_out")
+    (folder / "tasks.yaml").write_text(text + again)
+    proof = await prove(load_domain(folder))
+    (finding,) = said(proof)
+    assert finding.startswith("splits 14:5: task 'cancel-2': 'W1' is also in task 'cancel-1' of")
+
+
+async def test_a_wording_in_two_splits_is_found(folder: Path) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "    any:\n",
+        "    train: {next: [And then?]}\n    held_out: {next: ['x', 'and  THEN?']}\n    any:\n",
+    )
+    proof = await prove(load_domain(folder))
+    assert said(proof) == [
+        (
+            "splits 28:28: split 'train' words `next` the same way; splits must not share wordings "
+            "(what may be shared stands under `any`)"
+        )
+    ]
+
+
+async def test_an_expert_that_fails_is_found_with_its_first_failure(folder: Path) -> None:
+    with_expert(folder, 'name="cancel"', 'name="look"')
+    proof = await prove(load_domain(folder))
+    (finding,) = said(proof)
+    assert finding.startswith(
+        "expert 37:9: the expert fails 1 of 1 dialogues of split 'train'; task 'cancel-1' (plain, "
+        "completed): gold_world: differs from the gold world: orders.W1.status"
+    )
+    assert proof.expert["train"].value == 0
+
+
+async def test_an_expert_that_raises_is_found_and_is_no_traceback(folder: Path) -> None:
+    with_expert(folder, "last = history[-1]", "raise KeyError('oops')")
+    proof = await prove(load_domain(folder))
+    assert said(proof) == [
+        (
+            "expert 4:5: task 'cancel-1': a dialogue of 'expert' ended in a fault: the agent raised "
+            "KeyError: 'oops'"
+        )
+    ]
+
+
+async def test_without_a_scripted_user_no_dialogue_is_played(folder: Path) -> None:
+    text = (folder / "domain.yaml").read_text()
+    head, tail = text.partition("user:\n")[0], text[text.index("reward:") :]
+    (folder / "domain.yaml").write_text(head + tail)
+    proof = await prove(load_domain(folder))
+    assert proof.sound
+    assert proof.skipped == ["no dialogue was played: the domain has no scripted user"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            "def generate(split, seed, count):",
+            "def generate(split, seed, count):\n    1 / 0",
+            "13:11: gen.py:generate raised ZeroDivisionError: division by zero",
+        ),
+        (
+            "return [task(split, index) for index in range(count)]",
+            "return None",
+            "13:11: gen.py:generate must return a list, it returned NoneType",
+        ),
+        (
+            "range(count)]",
+            "range(1)]",
+            (
+                "13:11: gen.py:generate must return 3 TaskSpec of split 'train'; it returned 1, 0 of "
+                "them not such"
+            ),
+        ),
+        (
+            '["plain"]',
+            '["plane"]',
+            "13:11: task 'train-0': unknown persona 'plane'; did you mean 'plain'?",
+        ),
+        (
+            'id=f"{split}-{index}"',
+            'id="x"',
+            "13:11: task 'x': the id is given twice",
+        ),
+        (
+            "goal=",
+            "gaol=",
+            "13:11: gen.py:generate: 2 validation errors for TaskSpec",
+        ),
+        (
+            "from muarl",
+            "raise SystemExit\nfrom muarl",
+            "13:11: importing gen.py raised SystemExit: ",
+        ),
+    ],
+)
+async def test_a_generator_that_breaks_its_contract_is_a_problem_of_the_domain(
+    folder: Path, old: str, new: str, problem: str
+) -> None:
+    generated(folder, old, new)
+    with pytest.raises(SpecError) as caught:
+        await prove(load_domain(folder))
+    first = caught.value.problems[0]
+    assert f"{first.line}:{first.column}: {first.message}".startswith(problem)
+
+
+async def test_steps_are_announced_in_order(folder: Path) -> None:
+    steps: list[str] = []
+    await prove(load_domain(folder), on_step=steps.append)
+    assert steps == ["tasks", "tool server", "names", "splits", "gold calls", "trivial policies"]
+
+
+def test_a_limit_takes_tasks_from_all_over_a_split(folder: Path) -> None:
+    generated(folder)
+    domain = load_domain(folder)
+    tasks = domain.tasks("train")
+    assert [task.id for task in spread(tasks, 2)] == ["train-0", "train-1"]
+    assert spread(tasks, None) == tasks
+    assert [task.id for task in Subject(domain, 1).all_tasks()] == ["train-0", "held_out-0"]

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from statistics import fmean
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.evaluate.statistics import (
+    above_floor,
+    bootstrap_mean,
+    mean,
+    pass_at_k,
+    pass_hat_k,
+    success_rate,
+    wilson,
+)
+
+trials = st.lists(st.booleans(), min_size=1, max_size=8)
+trials_by_task = st.dictionaries(st.text(max_size=3), trials, min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [  # Newcombe (1998), Statistics in Medicine 17, 857-872, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_gives_the_published_intervals(successes, n, low, high):
+    interval = wilson(successes, n)
+    assert interval.value == successes / n
+    assert (interval.low, interval.high) == (
+        pytest.approx(low, abs=5e-5),
+        pytest.approx(high, abs=5e-5),
+    )
+
+
+def test_a_wider_level_gives_a_wider_interval():
+    narrow, wide = wilson(30, 50, level=0.8), wilson(30, 50, level=0.99)
+    assert wide.low < narrow.low < 0.6 < narrow.high < wide.high
+
+
+@pytest.mark.parametrize(("successes", "n"), [(5, 4), (-1, 4)])
+def test_impossible_counts_are_refused(successes, n):
+    with pytest.raises(ValueError, match="successes of"):
+        wilson(successes, n)
+
+
+@given(n=st.integers(1, 5000), data=st.data())
+def test_wilson_stays_in_range_holds_the_share_and_mirrors(n, data):
+    successes = data.draw(st.integers(0, n))
+    interval, mirrored = wilson(successes, n), wilson(n - successes, n)
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+    assert interval.low < interval.high
+    assert interval.low == pytest.approx(1 - mirrored.high, abs=1e-12)
+
+
+def test_nothing_to_estimate_from_is_none_and_not_zero():
+    for interval in (wilson(0, 0), bootstrap_mean({}), bootstrap_mean({"a": []}), mean([])):
+        assert (interval.value, interval.low, interval.high, interval.n) == (None, None, None, 0)
+    assert success_rate({"a": []}).value is None
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), st.lists(st.floats(0, 1), max_size=4), max_size=6),
+    st.integers(0, 3),
+)
+def test_the_bootstrap_is_repeatable_and_holds_the_mean_of_all_values(values, seed):
+    interval = bootstrap_mean(values, resamples=40, seed=seed)
+    assert interval == bootstrap_mean(values, resamples=40, seed=seed)
+    flat = [value for of_task in values.values() for value in of_task]
+    assert interval.n == len(flat)
+    if flat:
+        assert interval.value == pytest.approx(fmean(flat))
+        assert min(flat) - 1e-9 <= interval.low <= interval.value <= interval.high
+        assert interval.high <= max(flat) + 1e-9
+
+
+def test_repeating_every_episode_adds_no_certainty():
+    rng = random.Random(1)
+    once = {str(task): [float(rng.random() < 0.5)] for task in range(60)}
+    eightfold = {task: values * 8 for task, values in once.items()}
+    assert bootstrap_mean(eightfold).low == pytest.approx(bootstrap_mean(once).low)
+    counted_as_independent = wilson(round(sum(map(sum, eightfold.values()))), 480)
+    width = bootstrap_mean(eightfold).high - bootstrap_mean(eightfold).low
+    assert counted_as_independent.high - counted_as_independent.low < width / 2
+
+
+def test_the_bootstrap_covers_the_truth_where_tasks_differ():
+    rng = random.Random(7)
+    runs, covered, covered_by_wilson = 150, 0, 0
+    for _ in range(runs):
+        chances = [rng.choice((0.2, 0.8)) for _ in range(40)]  # the mean over tasks is 0.5
+        values = {str(i): [rng.random() < p for _ in range(6)] for i, p in enumerate(chances)}
+        clustered = bootstrap_mean(values, resamples=300, seed=rng.randrange(10**9))
+        flat = [value for of_task in values.values() for value in of_task]
+        naive = wilson(sum(flat), len(flat))
+        covered += clustered.low <= 0.5 <= clustered.high
+        covered_by_wilson += naive.low <= 0.5 <= naive.high
+    assert covered / runs > 0.9  # nominal 0.95; the standard error of this share is 0.02
+    assert covered_by_wilson / runs < 0.85
+
+
+def test_a_thousand_episodes_are_bootstrapped_within_a_second():
+    values = {str(i): [float(i % 3 == 0)] for i in range(1000)}
+    start = process_time()
+    bootstrap_mean(values)
+    assert process_time() - start < 1
+
+
+def test_one_episode_a_task_is_wilson_and_several_are_bootstrapped_by_task():
+    assert success_rate({"a": [True], "b": [False]}) == wilson(1, 2)
+    clustered = success_rate({"a": [True, True], "b": [False, False], "c": [True, False]})
+    assert (clustered.value, clustered.method) == (0.5, "bootstrap by task")
+
+
+def test_when_every_task_scores_alike_the_interval_still_has_a_width():
+    alike = success_rate({"a": [True, True], "b": [True]})
+    assert (alike.value, alike.high, alike.n) == (1, 1, 3)
+    assert alike.low == wilson(2, 2).low
+    halves = success_rate({str(i): [True, False] for i in range(30)})
+    assert halves.low == pytest.approx(wilson(15, 30).low)
+
+
+@given(trials_by_task)
+def test_success_rates_stay_in_range_and_hold_the_share(by_task):
+    interval = success_rate(by_task)
+    flat = [trial for of_task in by_task.values() for trial in of_task]
+    assert interval.n == len(flat)
+    assert interval.value == pytest.approx(fmean(flat))
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "quantile"), [(2, 12.706), (3, 4.303), (4, 3.182), (11, 2.228), (31, 2.042), (101, 1.984)]
+)
+def test_the_interval_of_a_mean_uses_students_quantiles(n, quantile):
+    values = [float(i) for i in range(n)]
+    interval = mean(values)
+    centre = (n - 1) / 2
+    deviation = (sum((v - centre) ** 2 for v in values) / (n - 1)) ** 0.5
+    assert interval.value == pytest.approx(centre)
+    assert (interval.high - centre) * n**0.5 / deviation == pytest.approx(quantile, rel=2e-3)
+    assert interval.high - centre == pytest.approx(centre - interval.low)
+
+
+def test_one_value_has_a_mean_and_no_interval():
+    assert (mean([4.0]).value, mean([4.0]).low, mean([4.0]).high) == (4, None, None)
+
+
+def test_the_score_above_the_floor_is_zero_at_the_floor_and_one_at_full_marks():
+    assert above_floor(0.15, 0.15) == 0
+    assert above_floor(1, 0.15) == 1
+    assert above_floor(0.55, 0.1) == pytest.approx(0.5)
+    assert above_floor(0.1, 0.4) < 0
+    with pytest.raises(ValueError, match="floor"):
+        above_floor(1, 1)
+
+
+def test_pass_k_matches_its_closed_forms():
+    assert pass_hat_k({"a": [True, True, True, False]}, 2) == 0.5  # C(3,2) / C(4,2)
+    assert pass_at_k({"a": [True, False, False, False]}, 2) == 0.5  # 1 - C(3,2) / C(4,2)
+    two_tasks = {"a": [True, True], "b": [True, False]}
+    assert (pass_hat_k(two_tasks, 2), pass_at_k(two_tasks, 2)) == (0.5, 1)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
+def test_pass_k_is_the_mean_over_all_ways_to_draw_k_trials(one_task, data):
+    k = data.draw(st.integers(1, len(one_task)))
+    draws = list(combinations(one_task, k))
+    assert pass_hat_k({"a": one_task}, k) == pytest.approx(fmean(all(draw) for draw in draws))
+    assert pass_at_k({"a": one_task}, k) == pytest.approx(fmean(any(draw) for draw in draws))
+
+
+def test_pass_k_needs_k_trials_of_every_task():
+    with pytest.raises(ValueError, match="'b' has 1 trials"):
+        pass_hat_k({"a": [True, True], "b": [True]}, 2)
+    with pytest.raises(ValueError, match="k >= 1"):
+        pass_at_k({}, 1)

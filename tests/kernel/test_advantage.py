@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muarl.kernel.advantage import group_advantages
+
+rewards = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.25, 1.0])), max_size=10)
+
+
+def test_the_deviation_is_bessel_corrected() -> None:
+    found = group_advantages([1.0, 0.0, 0.0, 0.0, 1.0])
+    # mean 0.4; squares 2 * 0.36 + 3 * 0.16 = 1.2; over 4, not 5
+    deviation = (1.2 / 4) ** 0.5 + 1e-6
+    assert found == pytest.approx([0.6 / deviation, *[-0.4 / deviation] * 3, 0.6 / deviation])
+
+
+def test_mean_mode_only_subtracts() -> None:
+    assert group_advantages([1.0, 0.0, 0.5], mode="mean") == pytest.approx([0.5, -0.5, 0.0])
+
+
+def test_eps_is_added_to_the_deviation() -> None:
+    deviation = statistics.stdev([1.0, 0.0])
+    assert group_advantages([1.0, 0.0], eps=0.5)[0] == pytest.approx(0.5 / (deviation + 0.5))
+
+
+@pytest.mark.parametrize(
+    "group", [[1.0], [0.0], [None, 1.0], [0.7] * 8, [0.1 + 0.2, 0.1 + 0.2], [0.3, None, 0.3]]
+)
+def test_alone_or_all_equal_is_exactly_zero(group: list[float | None]) -> None:
+    assert all(a == 0.0 for a in group_advantages(group) if a is not None)
+
+
+def test_a_group_of_faults_and_an_empty_one_have_no_advantages() -> None:
+    assert group_advantages([None, None]) == [None, None]
+    assert group_advantages([]) == []
+
+
+@given(rewards, st.sampled_from(["std", "mean"]))
+def test_faults_leave_their_siblings_as_if_they_had_not_been(
+    group: list[float | None], mode: str
+) -> None:
+    scored = [reward for reward in group if reward is not None]
+    found = group_advantages(group, mode=mode)  # type: ignore[arg-type]
+    assert [a is None for a in found] == [reward is None for reward in group]
+    without = group_advantages(scored, mode=mode)  # type: ignore[arg-type]
+    assert [a for a in found if a is not None] == without
+
+
+@given(rewards)
+def test_advantages_sum_to_zero_and_keep_the_order_of_rewards(group: list[float | None]) -> None:
+    pairs = [
+        (r, a)
+        for r, a in zip(group, group_advantages(group), strict=True)
+        if r is not None and a is not None
+    ]
+    assert sum(a for _, a in pairs) == pytest.approx(0, abs=1e-9)
+    assert [a for _, a in sorted(pairs)] == sorted(a for _, a in pairs)

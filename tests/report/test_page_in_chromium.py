@@ -1,0 +1,239 @@
+"""The report in a real browser: it draws, it can be worked with, and nothing in a run can run."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import anyio
+import pytest
+from headless_chromium import Page, chromium_page, require_chromium
+from synthetic_run import make_run
+
+from muarl.report import write_report
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = (
+    "</script><script>window.pwned=1;document.title='pwned'</script>"
+    "<img src=x onerror=window.pwned=2><svg onload=window.pwned=3><!--<script>"
+    "{{script}} javascript:window.pwned=4 ${window.pwned=5} \u2028"
+)
+SHIFT = 8
+
+
+def visit(folder, look) -> dict[str, Any]:
+    """Open the report of a run and return what `look` noted, and what the page did."""
+
+    async def go() -> dict[str, Any]:
+        url = write_report(folder).as_uri()
+        async with chromium_page(url) as page:
+            seen = await look(page)
+            seen |= {"complaints": page.complaints, "requests": page.requests, "url": url}
+            return seen
+
+    return anyio.run(go)
+
+
+async def count(page: Page, selector: str) -> int:
+    return await page.ask(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+
+async def text(page: Page, selector: str) -> str:
+    return await page.ask(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+async def work_with(page: Page) -> dict[str, Any]:
+    seen: dict[str, Any] = {"title": await page.ask("document.title")}
+    seen["headings"] = await page.ask(
+        "[...document.querySelectorAll('h2')].map(h => h.textContent)"
+    )
+    seen["curves"] = await page.ask(
+        "[...document.querySelectorAll('.card')].map(card => [card.querySelector('.name').textContent,"
+        " card.querySelector('.chart path.line, .chart path.area')?.getAttribute('d').length ?? 0])"
+    )
+    seen["bands"] = await count(page, "path.band")
+    seen["score"] = await text(page, ".scores")
+    seen["tiles"] = await text(page, ".tiles")
+    seen["whiskers"] = await count(page, ".whisker")
+
+    chart = "document.querySelectorAll('.charts .chart')"
+    await page.ask(f"{chart}[0].focus()")
+    await page.press("Home")
+    await page.press("ArrowRight")
+    seen["readings"] = await page.ask(f"[0, 3].map(i => {chart}[i].getAttribute('aria-valuetext'))")
+
+    seen["rows"] = await count(page, ".list .row")
+    await page.ask("document.querySelector('.list .row').focus()")
+    await page.press("ArrowDown")
+    seen["opened"] = await page.ask(
+        "[document.querySelector('.list [aria-current] .task').textContent,"
+        " document.querySelector('.dialogue h3').textContent]"
+    )
+    seen["linked"] = await page.ask("decodeURIComponent(location.hash)")
+    seen["bubbles"] = await count(page, ".bubble")
+    seen["calls"] = await count(page, ".call")
+    seen["predicates"] = await text(page, ".predicates")
+    seen["tokens"] = [await count(page, ".strip .t"), await count(page, ".strip .t.s")]
+    seen["classes"] = await page.ask(
+        "[...document.querySelectorAll('.strip .t.s')].map(t => t.className)"
+    )
+    seen["logprobs"] = await page.ask(
+        "JSON.parse(document.getElementById('data').textContent).episodes"
+        ".find(e => location.hash.endsWith(encodeURIComponent(e.id))).samples[0].logprobs"
+    )
+    await page.ask("document.querySelector('.strip').focus()")
+    await page.press("ArrowRight", SHIFT)
+    seen["reading"] = await text(page, ".readout")
+
+    await page.ask(
+        "for (const [i, value] of [[0, 'train'], [1, 'failed']]) {"
+        " const s = document.querySelectorAll('.filters select')[i]; s.value = value;"
+        " s.dispatchEvent(new Event('change')); }"
+    )
+    seen["filtered"] = await page.ask(
+        "[...document.querySelectorAll('.list .row')].map(r => r.className + r.querySelector('.meta').textContent)"
+    )
+    search = (
+        "(words) => { const i = document.querySelector('.filters input'); i.value = words;"
+        " i.dispatchEvent(new Event('input')); return document.querySelectorAll('.list .row').length; }"
+    )
+    seen["found"] = [
+        await page.ask(f"({search})({json.dumps(w)})") for w in ("GET_ORDER", "zzz", "")
+    ]
+    await page.ask("document.querySelector('.theme').click()")
+    seen["theme"] = await page.ask("document.documentElement.dataset.theme")
+    seen["all_text"] = await page.ask("document.body.innerText")
+    for button in range(4):
+        await page.ask(f"document.querySelectorAll('.download')[{button}].click()")
+    seen["pwned"] = await page.ask("String(window.pwned)")
+    seen["injected"] = await count(page, "img, main script, svg[onload], [onerror]")
+    return seen
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    require_chromium()
+    folder = tmp_path_factory.mktemp("browser") / "run"
+    return visit(make_run(folder, iterations=4, tasks=6, group=3, hostile=HOSTILE), work_with)
+
+
+def test_nothing_in_a_run_is_executed_or_becomes_an_element(seen):
+    assert seen["pwned"] == "undefined"
+    assert seen["injected"] == 0
+    assert seen["title"].startswith("desk</script><script>window.pwned=1")
+    assert "<img src=x onerror=window.pwned=2>" in seen["all_text"]
+
+
+def test_the_page_complains_about_nothing_and_asks_for_nothing(seen):
+    assert seen["complaints"] == []
+    assert [r for r in seen["requests"] if not r.startswith(("blob:", "data:"))] == [seen["url"]]
+
+
+def test_every_part_is_there_and_every_chart_has_a_curve(seen):
+    assert seen["headings"] == ["Held-out success", "Training", "Episodes", "The run"]
+    names = [name for name, _ in seen["curves"]]
+    assert names[:4] == ["Reward", "Groups", "Tool calls per dialogue", "Turns per dialogue"]
+    assert len(names) >= 14
+    assert all(length > 20 for _, length in seen["curves"])
+    assert seen["bands"] == 1
+
+
+def test_the_headline_compares_before_and_after(seen):
+    assert "cold start" in seen["score"]
+    assert "after GRPO" in seen["score"]
+    assert "floor: best trivial policy10.8 %" in seen["tiles"]
+    assert "of the rest is earned" in seen["tiles"]
+    # two temperatures and three personas before and after, and two trivial policies
+    assert seen["whiskers"] == (2 + 3) * 2 + 2
+
+
+def test_arrow_keys_read_all_charts_at_one_iteration(seen):
+    assert seen["readings"][0].startswith("iteration 1: Reward ")
+    assert seen["readings"][1].startswith("iteration 1: Turns per dialogue ")
+
+
+def test_the_viewer_shows_a_whole_episode(seen):
+    assert seen["rows"] > 20
+    assert seen["opened"][0] == seen["opened"][1][2:]
+    assert seen["linked"].startswith("#episode=eval:final")
+    assert seen["bubbles"] >= 5
+    assert seen["calls"] >= 1
+    assert "gold_world" in seen["predicates"]
+
+
+def test_tokens_are_marked_by_mask_and_by_logprob(seen):
+    total, sampled = seen["tokens"]
+    assert 0 < sampled < total
+    bounds = {"p0": 0.9, "p1": 0.5, "p2": 0.1, "p3": 0.01, "p4": 0}
+    shades = [
+        next(name for name, bound in bounds.items() if math.exp(logprob) >= bound)
+        for logprob in seen["logprobs"]
+    ]
+    assert len(set(shades)) > 1
+    assert seen["classes"] == [f"t s {shade}" for shade in shades]
+    assert "sampled by version 0" in seen["reading"]
+    assert "log-prob -" in seen["reading"]
+
+
+def test_filters_and_search_narrow_the_list(seen):
+    assert seen["filtered"]
+    assert all(row.startswith("row failed") and "iteration" in row for row in seen["filtered"])
+    assert seen["found"] == [len(seen["filtered"]), 0, len(seen["filtered"])]
+
+
+def test_the_theme_can_be_switched(seen):
+    assert seen["theme"] in ("light", "dark")
+
+
+@pytest.mark.parametrize("lines", [0, 3, 150])
+def test_a_run_that_stopped_early_draws_what_there_is(tmp_path, lines):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=1)
+    kept = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)[:lines]
+    (folder / "metrics.jsonl").write_text("".join(kept))
+    (folder / "episodes.journal").unlink()
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {"text": await text(page, "main"), "charts": await count(page, ".chart path.line")}
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert "No episode to show." in seen["text"]
+    assert "could not be drawn" not in seen["text"]
+    assert (seen["charts"] > 0) == (lines > 0)
+
+
+def test_fields_of_the_wrong_kind_spoil_no_other_part(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=3, tasks=2, group=1)
+    odd: list[Any] = [None, "x", -1, 0, 1e308, 1e-320, [], {}, {"a": 1}, {"__proto__": 2}, True]
+    keys = (
+        "reward_mean",
+        "reward_low",
+        "tool_calls",
+        "kl",
+        "max_logprob_gap",
+        "groups_mixed",
+        "ratio_max",
+    )
+    with (folder / "metrics.jsonl").open("a") as file:
+        for i, value in enumerate(odd):
+            for line in (
+                {"kind": "iteration", "iteration": 10 + i, **dict.fromkeys(keys, value)},
+                {"kind": "iteration", "iteration": value},
+                {"kind": "cold_start", "step": value, "loss": value},
+                {"kind": "eval", "phase": value, "temperature": value, "success": value,
+                 "by_persona": value, "confirmed": value, "turns": value, "n": value},
+                {"kind": "floor", "name": value, "success": value},
+            ):  # fmt: skip
+                file.write(json.dumps(line) + "\n")
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {"text": await text(page, "main"), "rows": await count(page, ".row")}
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert "could not be drawn" not in seen["text"]
+    assert seen["rows"] > 0

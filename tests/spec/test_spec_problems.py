@@ -1,0 +1,261 @@
+"""Every problem of a file at once, each at its line and column, in words that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from spec_files import DOMAIN, said, spoil
+
+from muarl.errors import SpecError
+from muarl.spec import load_domain_spec, load_run, load_tasks_file
+
+
+def problems(path: Path) -> list[str]:
+    load = {"domain": load_domain_spec, "tasks": load_tasks_file, "run": load_run}[path.stem]
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    assert {problem.path for problem in caught.value.problems} == {str(path)}
+    return said(caught.value)
+
+
+def test_sound_files_load(folder: Path) -> None:
+    domain = load_domain_spec(folder)
+    assert domain.spec.id == "shop"
+    assert domain.path == folder / "domain.yaml"
+    assert load_tasks_file(folder / "tasks.yaml", domain.spec).spec.tasks[0].id == "cancel-1"
+    assert load_run(folder / "run.yaml").spec.rollout.max_turns == 24
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        (
+            "run",
+            "grpo: {iterations: 3}",
+            "rollout:\n  max_turn: 3",
+            "5:3: unknown field 'max_turn'; did you mean 'max_turns'?",
+        ),
+        (
+            "run",
+            "model: {tiny: {}}",
+            "model: {tiny: {zzz: 1}}",
+            (
+                "3:16: unknown field 'zzz'; fields here: vocab_size, hidden_size, num_layers, "
+                "num_heads, num_kv_heads, head_dim, ffn_size"
+            ),
+        ),
+        (
+            "tasks",
+            "value: W1}",
+            "value: W1, disclos: never}",
+            "10:45: unknown field 'disclos'; did you mean 'disclose'?",
+        ),
+        ("domain", "id: shop\n", "", "1:1: missing field 'id'"),
+        ("domain", "    style: plain\n", "    weight: 1\n", "16:5: missing field 'style'"),
+        ("tasks", "    goal: Cancel W1.\n", "", "4:5: missing field 'goal'"),
+        (
+            "run",
+            "iterations: 3",
+            "iterations: many",
+            "4:20: 'iterations' must be a whole number, got 'many'",
+        ),
+        (
+            "run",
+            "iterations: 3",
+            "iterations: 0",
+            "4:20: 'iterations' must be greater than 0, got 0",
+        ),
+        (
+            "run",
+            "iterations: 3",
+            "iterations: 3.0",
+            "4:20: 'iterations' must be a whole number, got 3.0",
+        ),
+        (
+            "run",
+            "iterations: 3",
+            "freeze_embeddings: yes",
+            "4:27: 'freeze_embeddings' must be true or false, got 'yes'",
+        ),
+        (
+            "run",
+            "iterations: 3",
+            "clip_low: 2",
+            "4:18: 'clip_low' must be at most 1, got 2",
+        ),
+        (
+            "run",
+            "model:",
+            "engine: vlm\nmodel:",
+            "3:9: 'engine' must be 'embedded' or 'vllm', got 'vlm'; did you mean 'vllm'?",
+        ),
+        (
+            "tasks",
+            "value: W1",
+            "value: 12",
+            "10:41: 'value' must be text, got 12; put it in quotes",
+        ),
+        ("domain", "rules: Be kind.", "rules:", "4:1: 'rules' must be text, got nothing"),
+        (
+            "domain",
+            "writes: [cancel]",
+            "writes: cancel",
+            "7:9: 'writes' must be a list, got 'cancel'",
+        ),
+        (
+            "domain",
+            "  - gold_world: true",
+            "  - gold_world",
+            "38:5: item 1 of 'reward' must be a mapping, got 'gold_world'",
+        ),
+        (
+            "domain",
+            "  - gold_world: true",
+            "  - {gold_world: true, said: {text: x}}",
+            (
+                "38:5: item 1 of 'reward': give exactly one of gold_world, world, called, "
+                "never_called, said, never_said, confirmed; got gold_world, said"
+            ),
+        ),
+        (
+            "domain",
+            "  python: tools.py:serve",
+            "  stateless: true",
+            "6:3: 'tools': give exactly one of python and command",
+        ),
+        (
+            "domain",
+            "tools.py:serve",
+            "tools:serve",
+            "6:11: 'python' must be file.py:name, got 'tools:serve'",
+        ),
+        (
+            "domain",
+            "id: shop",
+            "id: a shop",
+            (
+                "2:5: 'id' must be letters, digits, '_', '-' or '.', beginning with a letter or "
+                "digit, got 'a shop'"
+            ),
+        ),
+        (
+            "domain",
+            "  plain:",
+            "  pla in:",
+            (
+                "15:3: key must be letters, digits, '_', '-' or '.', beginning with a letter or "
+                "digit, got 'pla in'"
+            ),
+        ),
+        (
+            "tasks",
+            "[plain, terse]",
+            "[]",
+            "6:15: 'personas' needs at least 1 entry, got an empty list",
+        ),
+        (
+            "domain",
+            "id: shop",
+            "id: shop\nid: desk",
+            "3:1: duplicate key 'id'; first given on line 2",
+        ),
+        (
+            "domain",
+            "reward:",
+            "floor: .nan\nreward:",
+            "37:8: .nan is not a finite number; write a finite one, or quote it as text",
+        ),
+        (
+            "run",
+            "version: 1",
+            "version: 2\nnew: 3",
+            (
+                "1:10: version 2 is newer than this muarl reads (1); "
+                "update it with `pip install -U muarl`"
+            ),
+        ),
+        ("run", "version: 1", "version: one", "1:10: 'version' must be 1, got 'one'"),
+    ],
+)
+def test_a_wrong_field_is_one_problem_at_its_place(
+    folder: Path, file: str, old: str, new: str, problem: str
+) -> None:
+    path = folder / f"{file}.yaml"
+    spoil(path, old, new)
+    assert problems(path) == [problem]
+
+
+def test_all_problems_come_together_in_the_files_order(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, "summary: A shop.", "sumary: A shop.")
+    spoil(path, "rules: Be kind.", "rules: [1]\nrules: x")
+    spoil(path, "weight: 0", "weight: heavy")
+    assert problems(path) == [
+        "1:1: missing field 'summary'",
+        "3:1: unknown field 'sumary'; did you mean 'summary'?",
+        "4:8: 'rules' must be text, got a list",
+        "5:1: duplicate key 'rules'; first given on line 4",
+        "20:13: 'weight' must be a number, got 'heavy'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "1:1: the file is empty; expected a mapping with the fields version, id, summary, "),
+        ("# nothing\n", "1:1: the file is empty; "),
+        ("- a\n", "1:1: this is a list; expected a mapping with the fields version, id, "),
+        ("hello\n", "1:1: this is 'hello'; expected a mapping"),
+        ("a: [\n", "2:1: not valid YAML: "),
+    ],
+)
+def test_a_file_that_is_no_mapping_says_what_was_expected(
+    folder: Path, text: str, problem: str
+) -> None:
+    path = folder / "domain.yaml"
+    path.write_text(text)
+    (message,) = problems(path)
+    assert message.startswith(problem)
+
+
+def test_bytes_that_are_not_utf8_have_a_place(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    path.write_bytes("id: é\nsummary: ".encode() + b"\xe9t\xe9\n")
+    assert problems(path) == ["2:10: byte 0xe9 is not UTF-8; save the file as UTF-8"]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_fine(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + DOMAIN.replace("\n", "\r\n").encode())
+    assert load_domain_spec(path).spec.id == "shop"
+
+
+def test_a_missing_file_names_the_one_that_was_meant(folder: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_run(folder / "rum.yaml")
+    assert str(caught.value) == (
+        f"{folder / 'rum.yaml'}: no such file; did you mean '{folder / 'run.yaml'}'?"
+    )
+
+
+def test_a_folder_without_a_domain_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"domain\.yaml: no such file"):
+        load_domain_spec(tmp_path)
+
+
+def test_an_unreadable_path_is_a_problem(folder: Path) -> None:
+    with pytest.raises(SpecError, match="cannot be read: Is a directory"):
+        load_run(folder)
+    with pytest.raises(SpecError, match="cannot be read"):
+        load_run("a\0b")
+
+
+def test_later_findings_still_name_a_line(folder: Path) -> None:
+    tasks = load_tasks_file(folder / "tasks.yaml")
+    problem = tasks.problem(("tasks", 0, "gold"), "earns 0")
+    assert str(problem) == f"{folder / 'tasks.yaml'}:12:7: earns 0"
+    at_key = tasks.problem(("tasks", 0, "gold"), "earns 0", at_key=True)
+    assert (at_key.line, at_key.column) == (11, 5)
+    left_out = tasks.problem(("tasks", 0, "reward", 0), "?")
+    assert (left_out.line, left_out.column) == (4, 5)

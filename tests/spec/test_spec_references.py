@@ -1,0 +1,201 @@
+"""Names that refer to nothing are problems at their place, with the name that was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from spec_files import TASKS, said, spoil
+
+from muarl.errors import SpecError
+from muarl.spec import RunSpec, load_domain_spec, load_run, load_task_files, load_tasks_file
+from muarl.spec.references import split_findings
+
+
+def problems(path: Path) -> list[str]:
+    load = {
+        "domain": load_domain_spec,
+        "run": load_run,
+        "tasks": lambda path: load_tasks_file(path, load_domain_spec(path.parent).spec),
+    }[path.stem]
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    return said(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("[plain, terse]", "[plain, ters]", "6:23: unknown persona 'ters'; did you mean 'terse'?"),
+        ("[plain, terse]", "[zed]", "6:16: unknown persona 'zed'; known: plain, terse"),
+        (
+            "[plain, terse]",
+            "[terse]",
+            "6:15: all these personas have weight 0, so none can be drawn",
+        ),
+        ("domain: shop", "domain: ship", "2:9: these tasks are for domain 'ship', not 'shop'"),
+        (
+            "facts: [",
+            "facts: [{id: order_id, value: W2}, ",
+            "10:51: fact 'order_id' is given twice",
+        ),
+        (
+            "ask: cancel",
+            "ask: return",
+            (
+                "7:5: persona 'plain' has no wording in split 'train' for `ask:return` that needs only "
+                "what she may tell; add one under user.phrasings"
+            ),
+        ),
+    ],
+)
+def test_a_dangling_name_in_a_task(folder: Path, old: str, new: str, problem: str) -> None:
+    path = folder / "tasks.yaml"
+    spoil(path, old, new)
+    assert problem in problems(path)
+
+
+def test_a_task_id_given_twice(folder: Path) -> None:
+    path = folder / "tasks.yaml"
+    path.write_text(TASKS + TASKS.partition("tasks:\n")[2])
+    assert problems(path) == ["14:9: task id 'cancel-1' is also item 1; ids are unique"]
+
+
+def test_a_task_id_in_two_files_of_one_domain(folder: Path) -> None:
+    spoil(folder / "domain.yaml", "[tasks.yaml]", "['task*.yaml']")
+    (folder / "tasks2.yaml").write_text(TASKS)
+    with pytest.raises(SpecError) as caught:
+        load_task_files(load_domain_spec(folder))
+    first = folder / "tasks.yaml"
+    assert [str(p) for p in caught.value.problems] == [
+        f"{folder / 'tasks2.yaml'}:4:9: task id 'cancel-1' is also in {first}; ids are unique"
+    ]
+
+
+def test_problems_of_several_task_files_come_together(folder: Path) -> None:
+    spoil(folder / "domain.yaml", "[tasks.yaml]", "[tasks.yaml, more.yaml]")
+    (folder / "more.yaml").write_text("x: 1")
+    spoil(folder / "tasks.yaml", "goal:", "gaol:")
+    with pytest.raises(SpecError) as caught:
+        load_task_files(load_domain_spec(folder))
+    assert {Path(p.path).name for p in caught.value.problems} == {"tasks.yaml", "more.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("tools.py:serve", "tools.py:serv", "6:11: tools.py has no 'serv'; did you mean 'serve'?"),
+        ("tools.py:", "tool.py:", "6:11: no such file: 'tool.py'; did you mean 'tools.py'?"),
+        ("[tasks.yaml]", "[task.yaml]", "13:11: no such file: 'task.yaml'; did you mean"),
+        ("[tasks.yaml]", "['nowhere/*.yaml']", "13:11: nothing matches 'nowhere/*.yaml'"),
+        ("[tasks.yaml]", "[/tmp/x.yaml]", "13:11: '/tmp/x.yaml' is no path relative to this file"),
+        (
+            "disclose: {order_id:",
+            "disclose: {order_idd:",
+            "20:16: unknown fact 'order_idd'; did you mean 'order_id'?",
+        ),
+        ("    confirm: [", "    confrm: [", "23:5: unknown act 'confrm'; did you mean 'confirm'?"),
+        ("      stop:", "      stopp:", "36:7: unknown act 'stopp'; did you mean 'stop'?"),
+        ('stop: ["Thanks."]', "stop: []", "36:13: act 'stop' has no templates; give at least one"),
+        (
+            "cancel an order",
+            "{request} now",
+            "29:41: 'ask:cancel' is what {request} stands for; it cannot hold it",
+        ),
+        ("[shall I]", "[shall I, ' ']", "23:24: an empty phrase is in every message; write words"),
+    ],
+)
+def test_a_dangling_name_in_a_domain(folder: Path, old: str, new: str, problem: str) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, old, new)
+    found = problems(path)
+    assert any(message.startswith(problem) for message in found), found
+
+
+def test_personas_that_can_never_be_drawn(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, "style: plain", "style: plain\n    weight: 0")
+    assert problems(path) == ["14:1: every persona has weight 0, so none can be drawn"]
+
+
+def test_wording_for_a_split_that_the_generator_does_not_have(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, "files: [tasks.yaml]", "python: tools.py:serve\n  splits: {train: 3, held_out: 2}")
+    spoil(path, "    any:\n", "    heldout: {}\n    any:\n")
+    assert problems(path) == ["28:5: unknown split 'heldout'; did you mean 'held_out'?"]
+
+
+def test_python_that_does_not_parse_is_found_without_importing_it(folder: Path) -> None:
+    (folder / "tools.py").write_text("raise SystemExit('imported')\ndef serve(:")
+    (message,) = problems(folder / "domain.yaml")
+    assert message.startswith("6:11: tools.py is not readable Python: invalid syntax")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from elsewhere import serve",
+        "from elsewhere import x as serve",
+        "from elsewhere import *",
+        "serve = make()",
+        "serve: int = 1",
+        "class serve: ...",
+        "async def serve(world): ...",
+        "try:\n  import serve\nexcept ImportError:\n  serve = None",
+        "if 1:\n  def serve(world): ...",
+    ],
+)
+def test_a_name_counts_however_it_is_bound(folder: Path, source: str) -> None:
+    (folder / "tools.py").write_text(source)
+    load_domain_spec(folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            "domain: domain.yaml",
+            "domain: domian.yaml",
+            "2:9: no such file: 'domian.yaml'; did you mean 'domain.yaml'?",
+        ),
+        ("domain: domain.yaml", "domain: empty", "2:9: the folder 'empty' has no domain.yaml"),
+        ("{tiny: {}}", "{path: weights}", "3:15: no such file: 'weights'"),
+        (
+            "iterations: 3",
+            "split: held_out",
+            "4:15: split 'held_out' is evaluated, so it cannot be trained on",
+        ),
+    ],
+)
+def test_a_dangling_name_in_a_run(folder: Path, old: str, new: str, problem: str) -> None:
+    (folder / "empty").mkdir()
+    path = folder / "run.yaml"
+    spoil(path, old, new)
+    assert problems(path) == [problem]
+
+
+def test_splits_of_a_run_are_checked_against_its_domain() -> None:
+    run = RunSpec.model_validate(
+        {"version": 1, "domain": "d", "model": {"tiny": {}}, "grpo": {"split": "trian"}}
+    )
+    (finding,) = split_findings(run, ["train", "held_out"])
+    assert finding.loc == ("grpo", "split")
+    assert finding.message == "unknown split 'trian'; did you mean 'train'?"
+
+
+def test_a_user_must_have_words_for_all_that_may_happen(folder: Path) -> None:
+    """`order_id` is told on request only by `terse`, so her opening may not need it."""
+    spoil(folder / "domain.yaml", ', "cancel an order"', "")
+    (message,) = problems(folder / "tasks.yaml")
+    assert message.startswith("7:5: persona 'terse' has no wording in split 'train' for `ask:")
+
+
+def test_words_are_needed_for_what_she_changes_her_mind_to(folder: Path) -> None:
+    spoil(folder / "domain.yaml", "style: plain", "style: plain\n    changes_mind: true")
+    spoil(
+        folder / "tasks.yaml",
+        "facts: [{id: order_id, value: W1}]",
+        "facts: [{id: order_id, value: W1}]\n          instead: {ask: track}",
+    )
+    (message,) = problems(folder / "tasks.yaml")
+    assert "persona 'plain' has no wording in split 'train' for `change`" in message

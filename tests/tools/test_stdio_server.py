@@ -1,0 +1,193 @@
+"""Servers in processes of their own: what they get, how they break, and that they are gone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from tool_kit import call, children
+
+from muarl.errors import ToolServerError
+from muarl.testing.servers import WORLD_RESOURCE, Fault, broken_server, sound_server
+from muarl.tools.stdio import StdioToolServer
+from muarl.world import World, diff, plain
+
+pytestmark = pytest.mark.anyio
+
+
+def base() -> World:
+    return World({"orders": {"W1": {"status": "pending", "items": [1, 2]}}, "open": True})
+
+
+async def test_a_server_gets_the_dialogues_world_and_its_writes_come_back(tmp_path: Path) -> None:
+    server = StdioToolServer(sound_server(), tmp_path, world_resource=WORLD_RESOURCE)
+    mine = base().fork({"orders": {"W1": {"status": "shipped"}}})
+    before = mine.fork()
+    async with server.session(mine) as session:
+        assert [tool.name for tool in session.tools] == ["put", "get", "environment", "folder"]
+        assert session.tools[1].parameters == {
+            "type": "object",
+            "properties": {"key": {"type": "string"}},
+        }
+        order = await session.call(call("get", key="orders"))
+        assert json.loads(order.content) == {"W1": {"status": "shipped", "items": [1, 2]}}
+        assert (await session.call(call("put", key="open", value={"a": [1]}))).content == "ok"
+        assert [str(c) for c in diff(before, mine)] == ["open: True -> {'a': [1]}"]
+        assert (await session.call(call("put", key="open", value=False))).content == "ok"
+    assert plain(mine) == {**plain(before), "open": False}
+    assert not children()
+
+
+async def test_processes_of_two_dialogues_share_nothing(tmp_path: Path) -> None:
+    server = StdioToolServer(sound_server(), tmp_path, world_resource=WORLD_RESOURCE)
+    worlds = [base().fork({"n": n}) for n in range(3)]
+
+    async def talk(world: World) -> None:
+        async with server.session(world) as session:
+            before = await session.call(call("get", key="n"))
+            assert before.content == str(world["n"])
+            await session.call(call("put", key="n", value=world["n"] + 10))
+
+    async with anyio.create_task_group() as dialogues:
+        for world in worlds:
+            dialogues.start_soon(talk, world)
+    assert [world["n"] for world in worlds] == [10, 11, 12]
+
+
+async def test_without_a_world_resource_the_world_is_left_alone(tmp_path: Path) -> None:
+    world = base()
+    async with StdioToolServer(sound_server(), tmp_path).session(world) as session:
+        await session.call(call("put", key="open", value=False))
+    assert world == base()
+
+
+async def test_a_server_sees_no_secret_and_not_our_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "s3cret")
+    monkeypatch.setenv("HOME", "/home/of/somebody")
+    async with StdioToolServer(sound_server(), tmp_path).session(base()) as session:
+        environment = json.loads((await session.call(call("environment"))).content)
+    assert "s3cret" not in str(environment)
+    assert "PATH" in environment
+    assert environment["HOME"] != "/home/of/somebody"
+    assert not await anyio.Path(environment["HOME"]).exists()
+    allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "MUARL_WORLD", "LC_CTYPE"}
+    assert set(environment) <= allowed | {"__CF_USER_TEXT_ENCODING"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("raise_at_start", ["did not start: it ended", "stderr ends", "RuntimeError: no database"]),
+        ("hang_at_start", ["did not start within 0.5 s (tools.start_timeout_s)"]),
+        ("rubbish", ["did not start within 0.5 s", "printed 'Listening on port 8080' to stdout"]),
+        ("die_in_call", ["died in a call of 'get'; its stderr ends: the disk is full"]),
+        ("hang_in_call", ["did not answer a call of 'get' within 0.3 s (tools.call_timeout_s)"]),
+        ("other_world", ["does not start from the dialogue's world (", "MUARL_WORLD"]),
+        ("no_world", ["refused a read of 'world://state' (tools.world_resource)"]),
+        ("not_json", ["answered a read of 'world://state' (tools.world_resource) without valid"]),
+    ],
+)
+async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
+    tmp_path: Path, fault: Fault, says: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = StdioToolServer(
+        broken_server(fault),
+        tmp_path,
+        world_resource=None if fault == "hang_in_call" else WORLD_RESOURCE,
+        start_timeout_s=0.5 if fault in ("hang_at_start", "rubbish") else 10,
+        call_timeout_s=0.3 if fault == "hang_in_call" else 10,
+    )
+    started = time.monotonic()
+    with pytest.raises(ToolServerError) as caught:
+        async with server.session(base()) as session:
+            await session.call(call("get", key="open"))
+    message = str(caught.value)
+    for part in says:
+        assert part in message
+    assert "\n" not in message
+    assert "Traceback" not in message
+    assert time.monotonic() - started < 3
+    assert not children()
+    out, err = capfd.readouterr()
+    assert out + err == ""
+
+
+async def test_a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed(
+    tmp_path: Path,
+) -> None:
+    async with StdioToolServer(broken_server("outlive"), tmp_path).session(base()) as session:
+        assert len(children()) == 1
+        await session.call(call("get", key="open"))
+    assert not children()
+
+
+async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    server = StdioToolServer(["no-such-program", "--fast"], tmp_path)
+    with pytest.raises(ToolServerError, match=r"`no-such-program --fast` did not start: .*No such"):
+        async with server.session(base()):
+            pytest.fail("it started")
+
+
+async def test_arguments_that_are_no_json_do_not_break_the_connection(tmp_path: Path) -> None:
+    async with StdioToolServer(sound_server(), tmp_path).session(base()) as session:
+        assert (await session.call(call("get", key="\ud800"))).is_error
+        assert (await session.call(call("get", key="nowhere"))).is_error
+        assert (await session.call(call("get", key="open"))).content == "true"
+
+
+async def test_after_its_death_every_call_says_so(tmp_path: Path) -> None:
+    async with StdioToolServer(broken_server("die_in_call"), tmp_path).session(base()) as session:
+        for _ in range(2):
+            with pytest.raises(ToolServerError, match="died in a call"):
+                await session.call(call("get", key="open"))
+
+
+async def test_an_error_of_the_dialogue_passes_unchanged(tmp_path: Path) -> None:
+    mine = KeyError("mine")
+    with pytest.raises(KeyError) as caught:
+        async with StdioToolServer(sound_server(), tmp_path).session(base()):
+            raise mine
+    assert caught.value is mine
+    assert not children()
+
+
+async def test_a_server_on_the_sdk_speaks_the_newest_protocol(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(
+        "import json, os\n"
+        "from mcp.server import MCPServer\n"
+        "from mcp.server.mcpserver.exceptions import ToolError\n"
+        "world = json.load(open(os.environ['MUARL_WORLD']))\n"
+        "server = MCPServer('orders', log_level='CRITICAL')\n"
+        "@server.tool()\n"
+        "async def cancel(order: str) -> dict:\n"
+        "    if order not in world['orders']:\n"
+        "        raise ToolError(f'no order {order}')\n"
+        "    world['orders'][order]['status'] = 'cancelled'\n"
+        "    return world['orders'][order]\n"
+        "@server.tool()\n"
+        "async def crash() -> str:\n"
+        "    raise RuntimeError('our secret')\n"
+        "@server.resource('world://state')\n"
+        "async def state() -> str:\n"
+        "    return json.dumps(world)\n"
+        "server.run()\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "server.py"]
+    server = StdioToolServer(command, tmp_path, world_resource=WORLD_RESOURCE)
+    world = base()
+    async with server.session(world) as session:
+        good = await session.call(call("cancel", order="W1"))
+        assert good.content == '{"status":"cancelled","items":[1,2]}'
+        assert (await session.call(call("cancel", order="W9"))).content == "no order W9"
+        wrong = await session.call(call("cancel"))
+        assert wrong.content == "wrong arguments: order: Field required"
+        crash = await session.call(call("crash"))
+        assert (crash.content, crash.is_error) == ("tool 'crash' failed", True)
+    assert world["orders"]["W1"]["status"] == "cancelled"

@@ -1,0 +1,52 @@
+"""A training run of seconds: the desk, a random model, and a reward that even it earns at times."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from muarl.scheduler.rounds import StopSignal
+from muarl.spec import RunSpec, dump_spec, load_run
+from muarl.train.loop import train
+from muarl.train.progress import Silent
+from muarl.train.run_folder import RunFolder
+
+DESK = Path(__file__).resolve().parents[2] / "domains" / "desk"
+
+SHORT: dict[str, Any] = {
+    "version": 1,
+    "seed": 5,
+    "threads": 1,
+    "model": {"tiny": {"vocab_size": 640, "hidden_size": 64, "num_layers": 2}},
+    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1024},
+    "grpo": {"iterations": 3, "tasks_per_iteration": 4, "lr": 3e-3, "kl_coef": 0.01},
+    "eval": {"episodes": 8, "temperatures": [1.0]},
+}
+
+
+def write_run(folder: Path, **changes: Any) -> Path:
+    """A run file, and beside it a desk that pays for any `e` said, so that groups differ."""
+    shutil.copytree(DESK, folder / "desk", ignore=shutil.ignore_patterns("__pycache__"))
+    domain = folder / "desk" / "domain.yaml"
+    text = domain.read_text(encoding="utf-8")
+    assert "  - gold_world: true\n" in text
+    domain.write_text(text.replace("  - gold_world: true\n", '  - said: {text: "e"}\n'))
+    spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})
+    path = folder / "run.yaml"
+    path.write_text(dump_spec(spec), encoding="utf-8")
+    return path
+
+
+def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
+    """Train to the end; the metrics of its iterations."""
+    located = load_run(run_file)
+    folder = RunFolder.create(out, located.spec, resume=resume, overwrite=False)
+
+    async def main() -> None:
+        await train(located, folder, Silent(), StopSignal())
+
+    anyio.run(main, backend="asyncio")
+    return [line for line in folder.lines() if line["kind"] == "iteration"]

@@ -1,0 +1,140 @@
+"""Law L9: a run that was broken off goes on to the same end, and trains each task as planned."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from short_run import carry_out, write_run
+
+from muarl.errors import SetupError
+from muarl.record import read_journal
+from muarl.scheduler.rounds import Interrupted, StopSignal
+from muarl.spec import load_run
+from muarl.train.loop import train
+from muarl.train.run_folder import RunFolder
+
+
+class StopAfter:
+    """Asks the run to stop when a phase has advanced so far."""
+
+    def __init__(self, stop: StopSignal, phase: str, done: int) -> None:
+        self._stop, self._phase, self._done = stop, phase, done
+        self._now = ""
+
+    def phase(self, name: str, total: int) -> None:
+        del total
+        self._now = name
+
+    def advance(self, done: int, **figures: Any) -> None:
+        del figures
+        if self._now == self._phase and done >= self._done:
+            self._stop.request()
+
+    def note(self, text: str) -> None:
+        del text
+
+
+def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
+    located = load_run(run_file)
+    folder = RunFolder.create(out, located.spec, resume=False, overwrite=False)
+
+    async def main() -> None:
+        stop = StopSignal()
+        await train(located, folder, StopAfter(stop, phase, done), stop)
+
+    with pytest.raises(Interrupted):
+        anyio.run(main, backend="asyncio")
+
+
+COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("phase", "done"),
+    [
+        ("floor", 2),
+        ("expert dialogues", 8),
+        ("cold start", 6),
+        ("GRPO", 1),
+        ("evaluate cold, T=1", 4),
+    ],
+)
+def test_L9_a_run_broken_off_anywhere_goes_on_to_the_same_end(
+    phase: str, done: int, tmp_path: Path
+) -> None:
+    run_file = write_run(tmp_path, cold_start=COLD)
+    whole = carry_out(run_file, tmp_path / "whole")
+    break_off(run_file, tmp_path / "broken", phase, done)
+    resumed = carry_out(run_file, tmp_path / "broken", resume=True)
+
+    assert [line["iteration"] for line in resumed] == [0, 1, 2]
+    keys = Counter(e.key for e in read_journal(tmp_path / "broken/episodes.journal"))
+    assert set(keys.values()) == {1}
+    assert set(keys) == {e.key for e in read_journal(tmp_path / "whole/episodes.journal")}
+    # The same rewards from the same draws; sampling alone or in a crowd differs only by rounding.
+    assert [line["reward_mean"] for line in resumed] == pytest.approx(
+        [line["reward_mean"] for line in whole]
+    )
+
+
+@pytest.mark.timeout(300)
+def test_ctrl_c_drains_saves_and_exits_with_130(tmp_path: Path) -> None:
+    run_file = write_run(tmp_path, grpo={"iterations": 500, "tasks_per_iteration": 4})
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "muarl.cli", "train", str(run_file), "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "GRPO" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "--resume" in rest
+    assert "Traceback" not in rest
+    saved = sorted((out / "checkpoint").glob("*/state.json"))
+    if saved:  # a drain within the first iteration leaves its episodes and no checkpoint yet
+        assert json.loads(saved[-1].read_text())["counters"]["stage"] == "grpo"
+    assert list(read_journal(out / "episodes.journal"))
+
+
+def test_a_folder_that_holds_a_run_is_neither_overwritten_nor_resumed_under_another_spec(
+    tmp_path: Path,
+) -> None:
+    spec = load_run(write_run(tmp_path)).spec
+    out = tmp_path / "out"
+    RunFolder.create(out, spec, resume=False, overwrite=False)
+    with pytest.raises(SetupError, match="--overwrite"):
+        RunFolder.create(out, spec, resume=False, overwrite=False)
+    other = spec.model_copy(update={"seed": 6})
+    with pytest.raises(SetupError, match=r"- seed: 5\n\+ seed: 6"):
+        RunFolder.create(out, other, resume=True, overwrite=False)
+    with pytest.raises(SetupError, match="no run to resume"):
+        RunFolder.create(tmp_path / "nothing", spec, resume=True, overwrite=False)
+
+
+def test_killed_at_any_moment_a_run_goes_on(tmp_path: Path) -> None:
+    run_file = write_run(tmp_path, cold_start=COLD)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "muarl.cli", "train", str(run_file), "--out", str(out)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "GRPO: 1/3" in line or "GRPO: 3" in line:
+                process.kill()
+                break
+    resumed = carry_out(run_file, out, resume=True)
+    assert [line["iteration"] for line in resumed] == [0, 1, 2]
+    keys = Counter(e.key for e in read_journal(out / "episodes.journal"))
+    assert set(keys.values()) == {1}

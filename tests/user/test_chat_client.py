@@ -1,0 +1,242 @@
+"""The chat client: what is tried again and when, what is not, and what is never said."""
+
+import socket
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_endpoint import HANG, SLAM, completion, endpoint, response
+from trio.testing import MockClock
+
+from muarl.errors import EndpointError, EpisodeTimeout, SetupError
+from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
+from muarl.user.http import HttpReply, Unreachable
+
+HELLO = [ChatMessage("user", "hello")]
+GOOD = msgspec.json.encode({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})
+
+
+async def ask(client: ChatClient) -> ChatReply:
+    return await client.complete(HELLO, seed=5, temperature=0.7, max_tokens=64)
+
+
+class TestOverSockets:
+    pytestmark = pytest.mark.anyio
+
+    async def test_a_completion_is_asked_for_and_read(self) -> None:
+        async with endpoint(completion("hi there")) as server:
+            reply = await ask(ChatClient(server.url, "tiny"))
+        assert reply == ChatReply("hi there", cut=False)
+        assert server.heads[0].startswith("POST /v1/chat/completions ")
+        assert "authorization" not in server.heads[0].lower()
+        assert server.bodies == [
+            {
+                "model": "tiny",
+                "messages": [{"role": "user", "content": "hello"}],
+                "seed": 5,
+                "temperature": 0.7,
+                "max_tokens": 64,
+                "stream": False,
+            }
+        ]
+
+    async def test_the_key_goes_into_one_header(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("THE_KEY", "sk-secret")
+        async with endpoint(completion("hi")) as server:
+            client = ChatClient(server.url, "tiny", api_key_env="THE_KEY")
+            await ask(client)
+        assert "Bearer sk-secret" in server.heads[0]
+        assert "sk-secret" not in repr(client) + repr(server.bodies)
+
+    @pytest.mark.parametrize(
+        "bad", [response(503), response(200, "<html>"), SLAM], ids=["503", "garbage", "slam"]
+    )
+    async def test_what_may_pass_is_tried_again(self, bad: bytes) -> None:
+        async with endpoint(bad, completion("hi")) as server:
+            assert (await ask(ChatClient(server.url, "tiny"))).text == "hi"
+        assert len(server.bodies) == 2
+
+    async def test_a_hanging_endpoint_is_a_named_timeout_and_is_hung_up_on(self) -> None:
+        async with endpoint(HANG) as server:
+            with pytest.raises(EpisodeTimeout, match=r"a reply of 'tiny' at http.* within 0\.3 s"):
+                await ask(ChatClient(server.url, "tiny", timeout_s=0.3))
+            with anyio.fail_after(5):
+                while server.open:
+                    await anyio.lowlevel.checkpoint()
+
+    async def test_a_cancelled_call_hangs_up(self) -> None:
+        async with endpoint(HANG) as server, anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, ChatClient(server.url, "tiny"))
+            with anyio.fail_after(5):
+                while not server.bodies:
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+        assert server.open == 0
+
+    async def test_a_redirect_is_not_followed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("THE_KEY", "sk-secret")
+        async with (
+            endpoint(completion("hi")) as elsewhere,
+            endpoint(response(307, "", Location=elsewhere.url)) as server,
+        ):
+            with pytest.raises(EndpointError, match="answered 307"):
+                await ask(ChatClient(server.url, "tiny", api_key_env="THE_KEY"))
+        assert not elsewhere.heads
+
+    async def test_an_endless_answer_is_cut_off(self) -> None:
+        flood = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 5_000_000
+        async with endpoint(flood, response(400)) as server:
+            with pytest.raises(EndpointError, match="answered 400"):
+                await ask(ChatClient(server.url, "tiny"))
+        assert len(server.bodies) == 2
+
+
+class Clocked:
+    """Answers from a script and notes when it was asked."""
+
+    def __init__(self, *answers: HttpReply | Unreachable) -> None:
+        self._answers = list(answers)
+        self.asked: list[float] = []
+
+    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
+        self.asked.append(anyio.current_time())
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Unreachable):
+            raise answer
+        return answer
+
+    @property
+    def waits(self) -> list[float]:
+        return [b - a for a, b in zip(self.asked, self.asked[1:], strict=False)]
+
+
+def in_virtual_time(run: Callable[[], Any]) -> Any:
+    clock = MockClock(autojump_threshold=0)
+    return anyio.run(run, backend="trio", backend_options={"clock": clock})
+
+
+def client(answers: Clocked, timeout_s: float = 60.0) -> ChatClient:
+    return ChatClient("http://127.0.0.1:1/v1", "tiny", timeout_s=timeout_s, post=answers)
+
+
+@given(st.integers(0, 4), st.sampled_from([408, 429, 500, 502, 503, 504, 529]))
+def test_waits_double_with_jitter_and_never_pass_eight_seconds(failures: int, status: int) -> None:
+    answers = Clocked(*[HttpReply(status, b"")] * failures, HttpReply(200, GOOD))
+    assert in_virtual_time(lambda: ask(client(answers))).text == "hi"
+    for wait, backoff in zip(answers.waits, [0.5, 1, 2, 4], strict=False):
+        assert backoff / 2 <= wait <= backoff
+    assert len(answers.asked) == failures + 1
+
+
+def test_retry_after_in_seconds_is_honoured() -> None:
+    answers = Clocked(HttpReply(429, b"", "17"), HttpReply(200, GOOD))
+    in_virtual_time(lambda: ask(client(answers)))
+    assert answers.waits == [pytest.approx(17)]
+
+
+def test_retry_after_as_a_date_is_honoured() -> None:
+    when = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    answers = Clocked(HttpReply(503, b"", when), HttpReply(200, GOOD))
+    in_virtual_time(lambda: ask(client(answers)))
+    assert answers.waits == [pytest.approx(30, abs=3)]
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "", "nan", "inf", "Wed, 99 Foo", "-5"])
+def test_a_retry_after_that_is_none_does_no_harm(nonsense: str) -> None:
+    answers = Clocked(HttpReply(429, b"", nonsense), HttpReply(200, GOOD))
+    in_virtual_time(lambda: ask(client(answers)))
+    assert answers.waits[0] <= 0.5
+
+
+def test_a_retry_after_beyond_the_deadline_fails_at_once() -> None:
+    answers = Clocked(HttpReply(429, b"full", "3600"))
+    with pytest.raises(EndpointError, match=r"answered 429: full; it asks to wait 3600 s"):
+        in_virtual_time(lambda: ask(client(answers)))
+    assert len(answers.asked) == 1
+
+
+def test_five_tries_and_no_more() -> None:
+    answers = Clocked(Unreachable("connection refused"))
+    with pytest.raises(EndpointError, match=r"cannot be reached: connection refused \(5 tries\)"):
+        in_virtual_time(lambda: ask(client(answers)))
+    assert len(answers.asked) == 5
+
+
+def test_all_tries_together_stay_within_one_deadline() -> None:
+    answers = Clocked(Unreachable("connection refused"))
+    with pytest.raises(EpisodeTimeout, match=r"within 2 s"):
+        in_virtual_time(lambda: ask(client(answers, timeout_s=2)))
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
+def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+    answers = Clocked(HttpReply(status, b'{"error": "no such model"}'))
+    with pytest.raises(EndpointError, match=rf"answered {status}: .*no such model"):
+        in_virtual_time(lambda: ask(client(answers)))
+    assert len(answers.asked) == 1
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=50),
+        st.sampled_from(
+            [
+                b"[]",
+                b"null",
+                b"{}",
+                b'{"choices": []}',
+                b'{"choices": [{}]}',
+                b'{"choices": [{"message": {"content": 3}}]}',
+                b"[" * 100_000,
+            ]
+        ),
+    )
+)
+def test_garbage_is_an_endpoint_error_whatever_it_is(body: bytes) -> None:
+    answers = Clocked(HttpReply(200, body))
+    with pytest.raises(EndpointError, match="no chat completion"):
+        in_virtual_time(lambda: ask(client(answers)))
+
+
+def test_the_key_is_cut_from_what_the_endpoint_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-secret")
+    answers = Clocked(HttpReply(401, b"bad key sk-secret"))
+    told = ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY", post=answers)
+    with pytest.raises(EndpointError, match=r"bad key \[key\] \(the key in \$THE_KEY\)") as error:
+        in_virtual_time(lambda: ask(told))
+    assert "sk-secret" not in str(error.value)
+
+
+def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THE_KEY", raising=False)
+    with pytest.raises(SetupError, match=r"THE_KEY.* is not set: export THE_KEY="):
+        ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY")
+
+
+def test_a_key_that_would_break_the_header_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", "a\r\nX-Evil: 1")
+    with pytest.raises(SetupError, match="cannot be a key"):
+        ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY")
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "", "ftp://x", "file:///etc/passwd"])
+def test_what_is_no_url_is_said_at_once(url: str) -> None:
+    with pytest.raises(SetupError, match="no endpoint"):
+        ChatClient(url, "tiny")
+
+
+@pytest.mark.anyio
+async def test_a_refused_connection_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muarl.user.chat_client._TRIES", 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    with pytest.raises(EndpointError, match=rf"127.0.0.1:{port}.*cannot be reached"):
+        await ask(ChatClient(url, "tiny"))
