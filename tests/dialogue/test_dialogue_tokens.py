@@ -181,7 +181,9 @@ async def test_a_stop_token_that_was_not_sampled_is_not_trained_L1(domain: Domai
     assert episode.outcome == Outcome.COMPLETED
     check_tokens(episode, policy)
     (sample,) = episode.samples
-    trained = [t for t, sampled in zip(sample.token_ids, sample.loss_mask(), strict=True) if sampled]
+    trained = [
+        t for t, sampled in zip(sample.token_ids, sample.loss_mask(), strict=True) if sampled
+    ]
     assert not STOPS & set(trained)
     first = episode.turns[0]
     assert sample.token_ids[first.end] == CONTROL["<|im_end|>"], "the template closes the message"
@@ -306,7 +308,9 @@ async def test_a_message_cut_in_the_middle_of_a_call_is_not_run_L1_C14(
 
 @pytest.mark.anyio
 async def test_calls_beyond_the_turn_cap_are_answered_and_then_it_ends(domain: Domain) -> None:
-    policy = Sampler(lambda _r: (ids_of(called('{"name": "get", "arguments": {"key": "old"}}')), True))
+    policy = Sampler(
+        lambda _r: (ids_of(called('{"name": "get", "arguments": {"key": "old"}}')), True)
+    )
     episode = await dialogue(domain, policy, TalkingUser(["hi"]), max_turns=3).run()
     check_tokens(episode, policy)
     assert episode.outcome == Outcome.TRUNCATED_TURNS

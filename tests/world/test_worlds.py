@@ -61,18 +61,18 @@ _MAP_WRITES: dict[str, Callable[[Any, str, int, Any], Any]] = {
     "pop": lambda m, k, i, v: m.pop(k),
     "pop or": lambda m, k, i, v: m.pop(k, v),
     "setdefault": lambda m, k, i, v: m.setdefault(k, v),
-    "setdefault and write": lambda m, k, i, v: m.setdefault(k, []).append(v)
-    if isinstance(m.get(k, []), (list, ListNode))
-    else None,
+    "setdefault and write": lambda m, k, i, v: (
+        m.setdefault(k, []).append(v) if isinstance(m.get(k, []), (list, ListNode)) else None
+    ),
     "update": lambda m, k, i, v: m.update({k: v, "b": i}),
     "|=": lambda m, k, i, v: m.__ior__({k: v}),
     "|": lambda m, k, i, v: m | {k: v},
     "clear": lambda m, k, i, v: m.clear(),
     "delete while iterating": lambda m, k, i, v: [m.__delitem__(key) for key in list(m)],
-    "write what a copy shares": lambda m, k, i, v: [
-        x.clear() for x in m.copy().values() if isinstance(x, (dict, list, MapNode, ListNode))
-    ]
-    and None,
+    "write what a copy shares": lambda m, k, i, v: (
+        [x.clear() for x in m.copy().values() if isinstance(x, (dict, list, MapNode, ListNode))]
+        and None
+    ),
     "move within": lambda m, k, i, v: m.__setitem__(k, m.pop("a", None)),
 }
 _LIST_WRITES: dict[str, Callable[[Any, str, int, Any], Any]] = {
@@ -90,10 +90,9 @@ _LIST_WRITES: dict[str, Callable[[Any, str, int, Any], Any]] = {
     "reverse": lambda m, k, i, v: m.reverse(),
     "sort": lambda m, k, i, v: m.sort(key=lambda item: json.dumps(plain(item), sort_keys=True)),
     "clear": lambda m, k, i, v: m.clear(),
-    "write into a slice": lambda m, k, i, v: [
-        x.clear() for x in m[i:] if isinstance(x, (dict, list, MapNode, ListNode))
-    ]
-    and None,
+    "write into a slice": lambda m, k, i, v: (
+        [x.clear() for x in m[i:] if isinstance(x, (dict, list, MapNode, ListNode))] and None
+    ),
 }
 
 
