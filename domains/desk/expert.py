@@ -26,7 +26,7 @@ from .words import CITIES
 
 HABITS = ("skip_lookup", "skip_confirm", "quit", "stale", "comply", "refuse")
 
-_ORDER = re.compile(r"W\d{4}")
+_ORDER = re.compile(r"\b[A-Z]\d{2}\b")
 _EMAIL = re.compile(r"[a-z]+\d+@post\.net")
 _CITY = re.compile(rf"\b({'|'.join(CITIES)})\b")
 _INTENT = {"cancel": r"\bcancel\b", "return": r"\breturn\b|\bback\b", "redirect": r"\bto\b"}
