@@ -41,9 +41,8 @@ def renderer() -> Renderer:
     return Renderer(train_tokenizer([], vocab_size=400))
 
 
-def play(split: str, count: int, agent_for: AgentFor) -> list[Episode]:
-    """Play as many tasks, spread over the split."""
-    tasks = desk().tasks(split)
+def play(tasks: Sequence[TaskSpec], count: int, agent_for: AgentFor) -> list[Episode]:
+    """Play as many of the tasks, spread over all."""
     tasks = tasks[:: max(1, len(tasks) // count)][:count]
 
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
@@ -89,7 +88,7 @@ def tools() -> tuple[ToolSpec, ...]:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_expert_solves_every_task(split: str) -> None:
-    episodes = play(split, 300, expert())
+    episodes = play(desk().tasks(split), 300, expert())
     failed = [(e.key.task_id, e.rewards[0].reason) for e in episodes if e.reward != 1.0]
     assert failed == []
     assert {e.persona for e in episodes} == set(desk().spec.personas)
@@ -100,18 +99,17 @@ def test_the_expert_solves_every_task(split: str) -> None:
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("name", TRIVIAL)
 def test_no_trivial_policy_passes_the_floor_L10(name: str, split: str) -> None:
-    offered = tools()
-    episodes = play(split, 200, lambda _task, rng: trivial_agent(name, desk(), offered, rng))
-    assert success(episodes) <= FLOOR
+    """At most what its luck earns where something is to be done, and 1 wherever nothing is."""
+    offered, tasks = tools(), desk().tasks(split)
+    to_do = [task for task in tasks if task.gold]
+    idle = 1 - len(to_do) / len(tasks)
+    episodes = play(to_do, 200, lambda _task, rng: trivial_agent(name, desk(), offered, rng))
+    assert idle + (1 - idle) * success(episodes) <= FLOOR
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_what_doing_nothing_solves_is_below_the_floor_in_the_whole_split_L10(split: str) -> None:
-    """The mean reward of a policy without writes, exactly: tasks without gold calls."""
-    tasks = desk().tasks(split)
-    assert sum(not task.gold for task in tasks) / len(tasks) <= FLOOR
-    # A write that changes nothing would make a task whose gold calls are no better.
-    for task in tasks[:200]:
+def test_gold_calls_change_the_world_L10(split: str) -> None:
+    for task in desk().tasks(split)[:200]:
         assert anyio.run(_gold_changes, task) == bool(task.gold)
 
 
@@ -124,17 +122,19 @@ async def _gold_changes(task: TaskSpec) -> bool:
 
 def test_imperfections_lower_success() -> None:
     habits = dict.fromkeys(("skip_confirm", "quit", "stale", "refuse"), 0.3)
-    assert success(play("train", 100, expert(**habits))) < 0.75
+    assert success(play(desk().tasks("train"), 100, expert(**habits))) < 0.75
 
 
 @pytest.mark.parametrize("habit", ["quit", "refuse", "stale", "skip_confirm"])
 def test_each_imperfection_of_consequence_lowers_success(habit: str) -> None:
-    assert success(play("train", 60, expert(**{habit: 1.0}))) < 0.9
+    assert success(play(desk().tasks("train"), 60, expert(**{habit: 1.0}))) < 0.9
 
 
 @pytest.mark.parametrize("habit", ["skip_lookup", "comply", "skip_confirm"])
 def test_imperfections_of_manner_show_in_what_is_done(habit: str) -> None:
-    careful, careless = (play("train", 60, expert(**rates)) for rates in ({}, {habit: 1.0}))
+    careful, careless = (
+        play(desk().tasks("train"), 60, expert(**rates)) for rates in ({}, {habit: 1.0})
+    )
 
     def manner(episodes: list[Episode]) -> tuple[int, int, float]:
         calls = [call for episode in episodes for call in episode.calls()]
@@ -192,8 +192,8 @@ def test_extra_reads_never_change_the_reward() -> None:
     def nosy(task: TaskSpec, rng: random.Random) -> Agent:
         return Nosy(expert(quit=0.3, stale=0.5)(task, rng), random.Random(task.id))
 
-    plain = play("train", 80, expert(quit=0.3, stale=0.5))
-    reading = play("train", 80, nosy)
+    plain = play(desk().tasks("train"), 80, expert(quit=0.3, stale=0.5))
+    reading = play(desk().tasks("train"), 80, nosy)
     finished = [
         (one, two) for one, two in zip(plain, reading, strict=True) if not two.outcome.is_truncated
     ]
