@@ -43,9 +43,18 @@ class RunFolder:
         """Make the folder, or take up the one that is there.
 
         Raises:
-            SetupError: It exists and neither resuming nor overwriting was asked for, or the run to
-                be resumed had another spec (the differing lines are named).
+            SetupError: It exists and neither resuming nor overwriting was asked for, the run to be
+                resumed had another spec (the differing lines are named), or it cannot be written.
         """
+        try:
+            return cls._create(path, spec, resume=resume, overwrite=overwrite)
+        except OSError as error:
+            raise SetupError(
+                f"cannot make the run folder {path}: {error.strerror}; name another with --out"
+            ) from error
+
+    @classmethod
+    def _create(cls, path: Path, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
         folder = cls(path)
         text = dump_spec(spec, defaults=True)
         if folder.spec.exists():
