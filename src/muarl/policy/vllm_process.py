@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import signal
@@ -21,6 +22,16 @@ SHUTDOWN_S = 10.0
 """Seconds the engine may take to end by itself before it is killed."""
 _WORKER_GRACE_S = 2
 """Seconds a worker may take to end by itself; vLLM 0.32's never does on a CPU."""
+
+
+def require_vllm() -> None:
+    """Look whether vLLM is there, without the seconds it takes to import it.
+
+    Raises:
+        SetupError: It is not installed.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise SetupError(f"`engine: vllm` needs vLLM, which is not installed: {_INSTALL}")
 
 
 def import_vllm() -> Any:
