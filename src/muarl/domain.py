@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
-from muarl.messages import Message, ToolCall
+from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.references import generated_findings, split_findings
@@ -64,6 +64,15 @@ class Domain:
                 lambda ref: self._python.load(ref, ("tools", "python")),
             )
         return self._server
+
+    async def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools its server offers; starts the server once, and ends it.
+
+        Raises:
+            ToolServerError: It does not start.
+        """
+        async with self.server.session(self.base.fork()) as session:
+            return session.tools
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -200,6 +200,17 @@ async def test_a_model_with_sliding_windows_is_refused_at_once() -> None:
         TorchPolicy(model, max_len=100, slots=1)
 
 
+async def test_a_model_that_computes_something_else_is_refused_at_once() -> None:
+    model = qwen()
+    attention = model.model.layers[0].self_attn
+    attention.register_forward_pre_hook(
+        lambda _, args, named: (args, {**named, "hidden_states": named["hidden_states"].cumsum(1)}),
+        with_kwargs=True,
+    )
+    with pytest.raises(SetupError, match=r"cannot run Qwen3ForCausalLM.*logits differ"):
+        TorchPolicy(model, max_len=100, slots=1)
+
+
 async def test_greedy_equals_greedy_of_transformers() -> None:
     model = qwen().eval()
     prompt = PREFIX[:20]

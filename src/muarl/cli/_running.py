@@ -1,12 +1,10 @@
-"""What the verbs that run dialogues share: Ctrl-C, threads, and where results go."""
+"""What the verbs that run dialogues share: Ctrl-C and threads."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import anyio
 
@@ -52,13 +50,3 @@ async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> None:
         tasks.start_soon(watch)
         await work(stop)
         tasks.cancel_scope.cancel()
-
-
-def add_out(parser: argparse.ArgumentParser, default: str) -> None:
-    """Declare `--out` and `--overwrite`."""
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help=f"where results go (default: {default})"
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace what is in that folder already"
-    )

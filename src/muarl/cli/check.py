@@ -14,6 +14,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from muarl.cli._arguments import positive
 from muarl.errors import Problem, SpecError
 from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="look at no more than N tasks of a split"
+        "--limit", type=positive, metavar="N", help="look at no more than N tasks of a split"
     )
 
 
@@ -140,10 +141,3 @@ def _values(means: Means) -> dict[str, dict[str, float | None]]:
 
 def _finding(check: str, problem: Problem, task_id: str | None) -> dict[str, Any]:
     return {"check": str(check), "task": task_id, **asdict(problem)}
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
-    return number

@@ -6,10 +6,12 @@ import argparse
 import json
 from pathlib import Path
 
+import anyio
 import msgspec
 
+from muarl.cli._arguments import add_out
 from muarl.cli._display import display
-from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
 
@@ -32,14 +34,15 @@ def run(args: argparse.Namespace) -> int:
     located = load_run(args.spec)
     spec = located.spec
     prepare_torch(spec.threads)
-    from muarl.domain import load_domain_of
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
+    from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    require_engine(spec, args.model)
+    domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
-    domain = load_domain_of(located)
     found: list[tuple[float, EvalSummary]] = []
     with display() as progress:
 
@@ -65,12 +68,11 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps({"temperature": temperature, **msgspec.to_builtins(summary)}))
             continue
-        success = summary.success
         print(
-            f"T={temperature:g}: success {success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
-            f" on {summary.n} dialogues, {summary.faults} faults"
+            f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
+            f"{summary.faults} faults"
         )
         for persona, share in summary.by_persona.items():
-            print(f"  {persona:<12} {share.value:.3f} [{share.low:.3f}, {share.high:.3f}]")
+            print(f"  {persona:<12} {share}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import msgspec
 
+from muarl.cli._arguments import add_out, positive
 from muarl.cli._display import display
-from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
 
@@ -25,7 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--model", type=Path, metavar="FOLDER", help="a run's folder, or a model's")
     who.add_argument("--expert", action="store_true", help="the domain's expert")
     parser.add_argument("--split", help="tasks to play (default: the run's eval.split)")
-    parser.add_argument("--episodes", type=int, help="dialogues (default: the run's eval.episodes)")
+    parser.add_argument(
+        "--episodes",
+        type=positive,
+        metavar="N",
+        help="dialogues (default: the run's eval.episodes)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_out(parser, "runs/<name of the run file>-rollout")
 
@@ -46,16 +54,19 @@ def run(args: argparse.Namespace) -> int:
             "grpo": None,
         }
     )
+    located = replace(located, spec=spec)
     prepare_torch(spec.threads)
-    from muarl.domain import load_domain
     from muarl.evaluate.summary import summarise
     from muarl.record import Episode
     from muarl.train.playing import play
+    from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    if args.model is not None:
+        require_engine(spec, args.model)
+    domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-rollout"
     folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
-    domain = load_domain(located.resolve(spec.domain))
     episodes: list[Episode] = []
     with display() as progress:
 
@@ -79,10 +90,5 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(msgspec.to_builtins(summary)))
     else:
         print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
-        print(f"success {_range(summary.success)}, {summary.turns.value:.1f} turns each")
+        print(f"success {summary.success}, {summary.turns} turns each")
     return 0
-
-
-def _range(interval: object) -> str:
-    value, low, high = (getattr(interval, name) for name in ("value", "low", "high"))
-    return "unknown" if value is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"

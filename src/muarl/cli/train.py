@@ -10,8 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
+import anyio
+
+from muarl.cli._arguments import add_out
 from muarl.cli._display import display
-from muarl.cli._running import add_out, prepare_torch, run_interruptibly
+from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
 
@@ -33,14 +36,18 @@ def run(args: argparse.Namespace) -> int:
         located = replace(located, spec=located.spec.model_copy(update={"seed": args.seed}))
     prepare_torch(located.spec.threads)
     from muarl.train.loop import default_folder, train
+    from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    spec = located.spec
+    require_engine(spec, located.resolve(spec.model.path) if spec.model.path else None)
+    domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
-    folder = RunFolder.create(out, located.spec, resume=args.resume, overwrite=args.overwrite)
+    folder = RunFolder.create(out, spec, resume=args.resume, overwrite=args.overwrite)
     with display() as progress:
 
         async def work(stop: StopSignal) -> None:
-            await train(located, folder, progress, stop)
+            await train(located, folder, progress, stop, domain)
 
         try:
             run_interruptibly(work)

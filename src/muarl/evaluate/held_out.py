@@ -61,8 +61,7 @@ async def evaluate_trivial(
     stop: StopSignal | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks with a trivial agent: the floor under every score."""
-    async with domain.server.session(domain.base.fork()) as session:
-        tools = session.tools
+    tools = await domain.tools()
 
     def agent(_task: TaskSpec, key: EpisodeKey) -> Policy:
         rng = generator(key.run_seed, str(key), name)

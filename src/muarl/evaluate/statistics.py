@@ -46,6 +46,11 @@ class Interval(msgspec.Struct, frozen=True):
     n: int
     method: str
 
+    def __str__(self) -> str:
+        if self.value is None or self.low is None or self.high is None:
+            return "unknown"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
 
 def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     """Wilson's score interval for a share of independent trials.

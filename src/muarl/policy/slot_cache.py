@@ -190,12 +190,16 @@ class SlotCache:
                 self._found_prefix(prompt)
 
     def lend(self) -> Slot:
-        """An empty slot to compute a prefix in; only while no dialogue has one."""
+        """An empty slot that is no dialogue's; only while no dialogue has one."""
         return Slot(self._free.pop(), dialogue="")
 
     def make_prefix(self, slot: Slot) -> None:
         """Make what a lent slot holds a prefix, and take the slot back."""
         self._prefixes.append(self._move_to_prefix(slot, len(slot.ids)))
+        self.take_back(slot)
+
+    def take_back(self, slot: Slot) -> None:
+        """End the loan of a slot."""
         self._free.append(slot.index)
 
     def _found_prefix(self, prompt: list[int]) -> None:

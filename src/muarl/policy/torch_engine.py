@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from muarl.errors import SetupError
 from muarl.policy.draw import draw, uniforms
 from muarl.policy.protocol import GenerateRequest, Generation
-from muarl.policy.slot_attention import view_of
+from muarl.policy.slot_attention import twin_of, view_of
 from muarl.policy.slot_cache import Slot, SlotCache
 from muarl.policy.slot_plan import block_order, plan
 
@@ -80,9 +82,34 @@ class Engine:
         )
         self._prefixes = [ids for ids in prefixes or () if ids]
         self._unformed = self._prefixes
+        self._prove(model)
         self._waiting: deque[Row] = deque()
         self._running: list[Row] = []
         self.policy_version = 0
+
+    def _prove(self, model: PreTrainedModel) -> None:
+        """Compare a few tokens, run in portions, with the model's own forward pass.
+
+        Raises:
+            SetupError: They differ: the model does something with its context that slots do not.
+        """
+        name = type(model).__name__
+        advice = f"the embedded sampler cannot run {name}; sample this model with the vLLM policy"
+        vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
+        ids = [(7 + 13 * i) % vocab_size for i in range(24)]
+        slot = self._cache.lend()
+        try:
+            with torch.no_grad():
+                plain = twin_of(model)(input_ids=torch.tensor([ids], device=model.device))
+                expected = plain.logits[0].float()
+                for start, end in pairwise((0, 16, 22, 23, 24)):
+                    got = self._forward([(slot, ids[start:end])])[0].float()
+                    gap = float((got - expected[end - 1]).abs().max() / expected.abs().max())
+                    if not gap < torch.finfo(model.dtype).eps ** 0.5:
+                        raise SetupError(f"{advice} (logits differ from {name}'s by {gap:.2g})")
+        except (RuntimeError, TypeError) as error:
+            raise SetupError(f"{advice} ({type(error).__name__}: {error})") from error
+        self._cache.take_back(slot)
 
     @property
     def busy(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 
 from muarl.errors import FaultRateError
 from muarl.record import Episode
@@ -44,21 +45,36 @@ class Fuse:
         if not attempt.outcome.is_fault:
             self._last.append(None)
             return
-        self._last.append((attempt.error or attempt.outcome.value)[:_MAX_ERROR_LENGTH])
+        self._last.append(_words(attempt))
         errors = Counter(error for error in self._last if error is not None)
         num_faults = errors.total()
         if len(self._last) >= MIN_WINDOW and num_faults > self._max_fault_rate * self._window:
-            raise FaultRateError(self._message(errors, num_faults))
+            raise FaultRateError(self._message(errors, f"the last {len(self._last)} attempts"))
 
-    def _message(self, errors: Counter[str], num_faults: int) -> str:
+    def judge_round(self, episodes: Sequence[Episode]) -> None:
+        """Judge all final episodes of a round, however few: none of them hurried ahead of others.
+
+        Raises:
+            FaultRateError: More than `max_fault_rate` of them are faults.
+        """
+        errors = Counter(_words(episode) for episode in episodes if episode.outcome.is_fault)
+        if errors.total() > self._max_fault_rate * len(episodes):
+            raise FaultRateError(self._message(errors, f"{len(episodes)} dialogues"))
+
+    def _message(self, errors: Counter[str], of: str) -> str:
+        num_faults = errors.total()
         shown = errors.most_common(_MAX_ERRORS)
         rate = f"{self._max_fault_rate:.0%}"
         lines = [
-            f"{num_faults} of the last {len(self._last)} attempts were faults (limit {rate}):",
+            f"{num_faults} of {of} were faults (limit {rate}):",
             *(f"  {count} x {error}" for error, count in shown),
         ]
         rest = num_faults - sum(count for _, count in shown)
         if rest:
             lines.append(f"  {rest} x other errors")
-        lines.append("Mend the cause and resume: finished dialogues are not run again.")
+        lines.append("Mend the cause and go on: dialogues that were finished are in the journal.")
         return "\n".join(lines)
+
+
+def _words(fault: Episode) -> str:
+    return (fault.error or fault.outcome.value)[:_MAX_ERROR_LENGTH]

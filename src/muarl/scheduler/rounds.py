@@ -63,7 +63,9 @@ async def run_round(
 
     Raises:
         Interrupted: `stop` was requested before the last group was whole.
+        FaultRateError: Too many dialogues ended in faults; all episodes are journaled.
     """
+    fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     finished: dict[tuple[str, int, str], Group] = {}
     async with run_groups(
         keys,
@@ -84,6 +86,7 @@ async def run_round(
         unfinished = groups.unfinished()
     if unfinished:
         raise Interrupted
+    fuse.judge_round([episode for group in finished.values() for episode in group.episodes])
     return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
 
 

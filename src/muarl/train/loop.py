@@ -24,9 +24,9 @@ from transformers import PreTrainedModel
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
 from muarl.data.trivial import TRIVIAL
-from muarl.domain import Domain, load_domain_of
+from muarl.domain import Domain
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial, evaluation_tasks
+from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpoint
 from muarl.kernel.model import load_model, save_model
@@ -45,6 +45,7 @@ from muarl.train.engines import Engine, open_engine
 from muarl.train.grpo import round_metrics, split_updates, token_drift, training_set, update_metrics
 from muarl.train.policy_model import open_model, samples_of
 from muarl.train.progress import Progress
+from muarl.train.ready import ready_domain
 from muarl.train.run_folder import RunFolder
 
 _STEPS_PER_CHECKPOINT = 100
@@ -54,19 +55,30 @@ down: enough for a curve, cheap enough to have in every round."""
 
 
 async def train(
-    located: Located[RunSpec], folder: RunFolder, progress: Progress, stop: StopSignal
+    located: Located[RunSpec],
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    domain: Domain | None = None,
 ) -> None:
     """Carry a run to its end, from wherever its folder says it is.
+
+    Args:
+        located: The run file.
+        folder: Where everything goes.
+        progress: Told how far it is.
+        stop: Drains on request.
+        domain: The run's, where it was loaded already.
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
     """
     run = located.spec
-    domain = load_domain_of(located)
-    evaluation_tasks(domain, run)  # refuses early if they are trained on
+    domain = domain or await ready_domain(located)
     with ExitStack() as stack:
         journal = stack.enter_context(JournalWriter(folder.journal))
-        done = {episode.key: episode for episode in read_journal(folder.journal)}
+        # A fault of last time is tried again: what caused it may have been mended.
+        done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
         await _check_room(located, domain, renderer)
@@ -78,8 +90,7 @@ async def train(
 async def _check_room(located: Located[RunSpec], domain: Domain, renderer: Renderer) -> None:
     """Refuse a context that the system prompt and the tools' schemas fill by themselves."""
     system = Message(role="system", content=domain.spec.rules)
-    async with domain.server.session(domain.base.fork()) as session:
-        prompt = renderer.start([system], session.tools)
+    prompt = renderer.start([system], await domain.tools())
     limit = located.spec.rollout.context_tokens
     if len(prompt) + located.spec.rollout.max_tokens > limit:
         message = (
@@ -170,9 +181,9 @@ class _Run:
             stop=self._stop,
             on_episode=self._progress.advance,
         )
-        success = summarise(episodes).success.value
+        success = summarise(episodes).success
         self._progress.note(
-            f"{len(episodes)} expert dialogues verified by replay; {success:.0%} succeed"
+            f"{len(episodes)} expert dialogues verified by replay; success {success}"
         )
         self._folder.keep_lines(
             lambda line: line["kind"] != "cold_start" or line["step"] <= begun["step"]
@@ -243,10 +254,9 @@ class _Run:
                 wall_s=time.monotonic() - started,
                 **msgspec.to_builtins(summary),
             )
-            low, high = summary.success.low, summary.success.high
             self._progress.note(
-                f"held-out success, {phase}, T={temperature:g}: {summary.success.value:.3f} "
-                f"[{low:.3f}, {high:.3f}] on {summary.n} dialogues"
+                f"held-out success, {phase}, T={temperature:g}: {summary.success} "
+                f"on {summary.n} dialogues"
             )
 
     async def _grpo(self, engine: Engine) -> None:
@@ -327,11 +337,6 @@ class _Run:
         run, spec = self._run, self._run.grpo
         assert spec is not None
         pool = self._domain.tasks(spec.split)
-        if len(pool) < spec.tasks_per_iteration:
-            message = (
-                f"split {spec.split!r} has {len(pool)} tasks, fewer than grpo.tasks_per_iteration"
-            )
-            raise SpecError([self._domain.located.problem(("tasks",), message)])
         tasks = rng.sample(pool, spec.tasks_per_iteration)
         runner = DialogueRunner(
             domain=self._domain,

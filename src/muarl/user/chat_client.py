@@ -130,11 +130,16 @@ class ChatClient:
                 "stream": False,
             }
         )
+        failures: list[_PassingFailure] = []
         with anyio.move_on_after(self._timeout_s) as deadline:
-            return await self._try(body, deadline)
-        raise EpisodeTimeout(f"a reply of {self.model!r} at {self._url}", self._timeout_s)
+            return await self._try(body, deadline, failures)
+        tried = f" (last try: {self._safe(str(failures[-1]))})" if failures else ""
+        raise EpisodeTimeout(f"a reply of {self.model!r} at {self._url}{tried}", self._timeout_s)
 
-    async def _try(self, body: bytes, deadline: anyio.CancelScope) -> ChatReply:
+    async def _try(
+        self, body: bytes, deadline: anyio.CancelScope, failures: list[_PassingFailure]
+    ) -> ChatReply:
+        """Try until it goes well; what goes wrong on the way is added to `failures`."""
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -145,6 +150,7 @@ class ChatClient:
                 failure = _PassingFailure(f"cannot be reached: {error}")
             except _PassingFailure as error:
                 failure = error
+            failures.append(failure)
             if tried == _TRIES:
                 break
             wait_s = failure.wait_s
@@ -174,9 +180,10 @@ class ChatClient:
         raise self._error(said)
 
     def _error(self, words: str) -> EndpointError:
-        if self._key:
-            words = words.replace(self._key, "[key]")
-        return EndpointError(f"{self._url} (model {self.model!r}) {words}")
+        return EndpointError(f"{self._url} (model {self.model!r}) {self._safe(words)}")
+
+    def _safe(self, words: str) -> str:
+        return words.replace(self._key, "[key]") if self._key else words
 
 
 def _key_from(variable: str) -> str:

@@ -12,7 +12,6 @@ from muarl.data.proof.play import Means, estimate, expert_findings, floor_findin
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
-from muarl.messages import ToolSpec
 
 DIALOGUES = 100
 """Dialogues per policy and split; enough to tell a floor of 0.15 from one of 0.25."""
@@ -78,7 +77,7 @@ async def prove(
     proof = Proof(domain.spec.id, {split: len(tasks) for split, tasks in subject.tasks.items()})
     try:
         on_step("tool server")
-        tools = await _tools(domain)
+        tools = await domain.tools()
         proof.tools = [tool.name for tool in tools]
         on_step("names")
         proof.findings += name_findings(subject, proof.tools)
@@ -117,11 +116,6 @@ async def _prove_gold(subject: Subject, proof: Proof) -> None:
         proof.idle[split] = earned = estimate(idle)
         whole = len(idle) == len(subject.domain.tasks(split))
         proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
-
-
-async def _tools(domain: Domain) -> tuple[ToolSpec, ...]:
-    async with domain.server.session(domain.base.fork()) as session:
-        return session.tools
 
 
 def _dangling(proof: Proof) -> bool:

@@ -1,0 +1,28 @@
+"""Arguments that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_out(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare `--out` and `--overwrite`."""
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help=f"where results go (default: {default})"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what is in that folder already"
+    )
+
+
+def positive(text: str) -> int:
+    """Read a number of at least 1.
+
+    Raises:
+        ArgumentTypeError: It is less; argparse prints it.
+    """
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number

@@ -1,0 +1,68 @@
+"""What would stop a run is said before its folder is made, and before an old one is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from muarl.domain import Domain, load_domain_of
+from muarl.errors import SpecError
+from muarl.evaluate.held_out import evaluation_tasks
+from muarl.policy.vllm_process import require_vllm
+from muarl.seeds import generator
+from muarl.spec import Located, RunSpec
+from muarl.spec.references import Finding
+from muarl.train.playing import model_folder
+
+
+async def ready_domain(run: Located[RunSpec]) -> Domain:
+    """Load a run's domain, and try once whatever all of the run's dialogues need.
+
+    Tasks are generated, the tool server is started and ended, a user and the expert are made; none
+    of them speaks.
+
+    Raises:
+        SpecError: Run file, domain or tasks have to be mended.
+        ToolServerError: The tool server does not start.
+        SetupError: The key of the user's endpoint is not set.
+    """
+    spec = run.spec
+    domain = load_domain_of(run)
+    first = evaluation_tasks(domain, spec)[0]  # refuses if they are trained on
+    run.refuse(_findings(run, domain))
+    domain.user(spec.user, first, first.personas[0], 0)
+    await domain.tools()
+    return domain
+
+
+def require_engine(run: RunSpec, model: Path | None) -> None:
+    """Look whether what is to be sampled, and what samples it, are there; neither is loaded.
+
+    Args:
+        run: Says which engine.
+        model: A run's folder or a model's; None: there is none yet.
+
+    Raises:
+        SetupError: The engine is not installed, or there is no model in the folder.
+    """
+    if run.engine == "vllm":
+        require_vllm()
+    if model is not None:
+        model_folder(model)
+
+
+def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
+    spec = run.spec
+    if spec.grpo is not None:
+        tasks, wanted = len(domain.tasks(spec.grpo.split)), spec.grpo.tasks_per_iteration
+        if tasks < wanted:
+            message = f"split {spec.grpo.split!r} has only {tasks} tasks; ask for no more of them"
+            yield Finding(("grpo", "tasks_per_iteration"), message)
+    if spec.cold_start is not None:
+        task = domain.tasks(spec.cold_start.split)[0]
+        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+        try:
+            domain.expert(task, spec.cold_start.imperfections, generator(0))
+        except SpecError as error:
+            for problem in error.problems:
+                yield Finding(("cold_start", "imperfections"), problem.message)
