@@ -20,7 +20,7 @@ from muarl.data.expert import ExpertPolicy
 from muarl.data.replay import replay_problem
 from muarl.data.trivial import TRIVIAL, CallOnce, DoNothing, trivial_agent
 from muarl.domain import Domain, load_domain
-from muarl.errors import SpecError, TrainError
+from muarl.errors import FaultRateError, SpecError, TrainError
 from muarl.messages import Message, ToolCall
 from muarl.record import Episode, Outcome
 from muarl.scheduler.rounds import Interrupted, StopSignal
@@ -49,7 +49,8 @@ LIMITS = RolloutSpec(max_tokens=2_000, context_tokens=20_000)
 async def played(folder: Path, count: int = 6, **fields: Any) -> list[Episode]:
     spec = ColdStartSpec(episodes=count, **fields.pop("spec", {}))
     domain = load_domain(folder)
-    return await demonstrations(domain, renderer(), spec, LIMITS, run_seed=3, **fields)
+    limits = fields.pop("limits", LIMITS)
+    return await demonstrations(domain, renderer(), spec, limits, run_seed=3, **fields)
 
 
 async def test_as_many_dialogues_are_played_as_asked_for_and_they_replay(shop: Path) -> None:
@@ -81,10 +82,14 @@ async def test_dialogues_that_do_not_replay_are_refused(shop: Path) -> None:
     assert "cancel: answered 'ok " in message
 
 
-async def test_dialogues_that_end_in_a_fault_are_refused(shop: Path) -> None:
+@pytest.mark.parametrize(("max_fault_rate", "error"), [(0.2, FaultRateError), (1.0, TrainError)])
+async def test_dialogues_that_end_in_a_fault_are_refused(
+    shop: Path, max_fault_rate: float, error: type[Exception]
+) -> None:
     spoil(shop / "expert.py", "last = history[-1]", 'raise RuntimeError("lost")')
-    with pytest.raises(TrainError, match="the agent raised RuntimeError: lost"):
-        await played(shop)
+    limits = LIMITS.model_copy(update={"max_fault_rate": max_fault_rate})
+    with pytest.raises(error, match="the agent raised RuntimeError: lost"):
+        await played(shop, limits=limits)
 
 
 @pytest.mark.parametrize(("lost", "is_refused"), [(1, False), (2, True)])

@@ -173,6 +173,16 @@ async def test_a_round_that_is_asked_to_stop_finishes_what_is_live_and_says_so_L
 
 
 @pytest.mark.anyio
+async def test_a_stop_between_rounds_is_not_forgotten(domain: Domain) -> None:
+    """A round that fits into the free slots would otherwise be live before it could drain."""
+    keys, journal, stop = episode_keys(TASKS, run_seed=0, phase="train"), Journal(), StopSignal()
+    stop.request()
+    with pytest.raises(Interrupted):
+        await run_round(keys, runner(domain), limits=Limits(), journal=journal, stop=stop)
+    assert journal.episodes == []
+
+
+@pytest.mark.anyio
 async def test_what_every_dialogue_shares_and_is_broken_stops_the_round(
     domain: Domain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
