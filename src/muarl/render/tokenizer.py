@@ -136,7 +136,7 @@ def train_tokenizer(
     """Train a byte-level BPE whose tokens may span words, so that stock sentences become short.
 
     What a policy must copy rather than know is kept apart, so that unseen values are spelled like
-    seen ones: digits go in pairs, a letter prefix of a number stands alone (`W4173` is `W 41 73`),
+    seen ones: digits go in pairs, a letter prefix of a number stands alone (`K41` is `K 41`),
     and each of `values` is never merged with its surroundings. A newline always stands alone:
     renderers encode `user` and the newline after it in two pieces, and the ids must agree.
 
