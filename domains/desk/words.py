@@ -6,7 +6,32 @@ import random
 from string import ascii_uppercase
 
 ITEMS = ("lamp", "chair", "desk", "sofa", "rug", "vase", "clock", "shelf", "stool", "mirror")
-CITIES = ("oslo", "rome", "lima", "cairo", "paris", "tokyo")
+CITIES = (
+    "oslo",
+    "rome",
+    "lima",
+    "cairo",
+    "paris",
+    "tokyo",
+    "delhi",
+    "quito",
+    "sofia",
+    "minsk",
+    "kyoto",
+    "osaka",
+    "turin",
+    "milan",
+    "porto",
+    "dakar",
+    "accra",
+    "lagos",
+    "tunis",
+    "rabat",
+    "doha",
+    "dubai",
+    "hanoi",
+    "perth",
+)
 STATUSES = ("pending", "shipped", "delivered")
 
 
