@@ -29,9 +29,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from muarl.policy import GenerateRequest
 from muarl.policy.torch_sampler import TorchPolicy
 
-PREFIX_TOKENS = 220
 TURNS = 6
 VOCAB = 1024
+PREFIX = random.Random(0).choices(range(VOCAB), k=220)
+PREFIXES = {"given": [PREFIX], "learned": None, "none": []}
 
 
 def tiny_model() -> Qwen3ForCausalLM:
@@ -55,7 +56,7 @@ def tiny_model() -> Qwen3ForCausalLM:
 async def converse(policy: TorchPolicy, number: int) -> int:
     """One dialogue; how many tokens it sampled."""
     draw = random.Random(number)
-    context = [random.Random(-1).randrange(VOCAB) for _ in range(PREFIX_TOKENS)]
+    context = list(PREFIX)
     sampled = 0
     for turn in range(TURNS):
         context += [draw.randrange(VOCAB) for _ in range(int(draw.triangular(5, 41, 5)))]
@@ -74,7 +75,7 @@ async def converse(policy: TorchPolicy, number: int) -> int:
     return sampled
 
 
-async def run_once(model: Qwen3ForCausalLM, dialogues: int, share_prefixes: bool) -> float:
+async def run_once(model: Qwen3ForCausalLM, dialogues: int, prefixes: str) -> float:
     """Sampled tokens per second of `dialogues` at once, prefill included."""
     sampled: list[int] = []
 
@@ -82,7 +83,7 @@ async def run_once(model: Qwen3ForCausalLM, dialogues: int, share_prefixes: bool
         sampled.append(await converse(policy, number))
 
     async with TorchPolicy(
-        model, max_len=640, slots=dialogues, share_prefixes=share_prefixes
+        model, max_len=640, slots=dialogues, prefixes=PREFIXES[prefixes]
     ) as policy:
         start = time.perf_counter()
         async with anyio.create_task_group() as tasks:
@@ -106,7 +107,7 @@ def main() -> None:
     parser.add_argument("--dialogues", type=int, nargs="+", default=[16, 64, 256])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--no-shared-prefix", action="store_true")
+    parser.add_argument("--prefixes", choices=PREFIXES, default="given")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     model = tiny_model()
@@ -115,8 +116,7 @@ def main() -> None:
         torch.set_num_threads(threads)
         for dialogues in args.dialogues:
             rate = max(
-                anyio.run(run_once, model, dialogues, not args.no_shared_prefix)
-                for _ in range(args.repeats)
+                anyio.run(run_once, model, dialogues, args.prefixes) for _ in range(args.repeats)
             )
             figures.append(
                 {"threads": threads, "dialogues": dialogues, "tokens_per_s": round(rate)}
@@ -128,7 +128,7 @@ def main() -> None:
             "benchmark": "sampler",
             "figures": figures,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "shared_prefix": not args.no_shared_prefix,
+            "prefixes": args.prefixes,
             "omp_wait_policy": os.environ["OMP_WAIT_POLICY"],
             "cpu": cpu_name(),
             "cores": os.cpu_count(),

@@ -17,7 +17,7 @@ TOOLS = {"cancel": "cancel_order", "return": "return_order", "redirect": "redire
 PERSONAS = ("plain", "terse", "fickle", "forgetful")
 PERSONA_SHARES = (0.35, 0.25, 0.25, 0.15)
 TWO_REQUESTS = 0.4
-REFUSAL = 0.2
+REFUSAL = 0.15
 """Share of requests that the rules forbid. Pure-refusal tasks, which doing nothing solves, stay
 under the floor."""
 

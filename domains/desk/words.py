@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from string import ascii_uppercase
 
 ITEMS = ("lamp", "chair", "desk", "sofa", "rug", "vase", "clock", "shelf", "stool", "mirror")
 CITIES = ("oslo", "rome", "lima", "cairo", "paris", "tokyo", "delhi", "quito")
@@ -17,11 +18,11 @@ def is_held_out(first: int, second: int) -> bool:
 
 
 def order_id(rng: random.Random, split: str) -> str:
-    """`W` and two pairs of digits; which pairs go together depends on the split."""
+    """A capital letter and a pair of digits; which go together depends on the split."""
     while True:
-        first, second = rng.randrange(10, 100), rng.randrange(10, 100)
-        if is_held_out(first, second) == (split == "held_out"):
-            return f"W{first}{second}"
+        letter, number = rng.randrange(26), rng.randrange(10, 100)
+        if is_held_out(letter, number) == (split == "held_out"):
+            return f"{ascii_uppercase[letter]}{number}"
 
 
 def email(rng: random.Random, split: str, names: tuple[str, ...] = NAMES) -> str:

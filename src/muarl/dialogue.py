@@ -18,7 +18,7 @@ import anyio
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
-from muarl.messages import Message, ToolResult
+from muarl.messages import Message, ToolResult, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
@@ -36,10 +36,20 @@ class _Transcript:
     """What a dialogue has produced so far; becomes the episode whatever happens."""
 
     opening: UserReply = field(default_factory=lambda: UserReply(""))
+    tools: list[ToolSpec] = field(default_factory=list)
     history: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     forks: int = 0
+
+
+def episode_seed(key: EpisodeKey, purpose: str, attempt: int = 1) -> int:
+    """The seed of one purpose in one attempt at an episode (law L5).
+
+    Another attempt draws anew: what a fault depends on would otherwise just happen again.
+    """
+    parts = (key.run_seed, key.phase, key.iteration, key.task_id, key.sample, purpose)
+    return derive_seed(*parts) if attempt == 1 else derive_seed(*parts, attempt)
 
 
 class Dialogue:
@@ -57,6 +67,7 @@ class Dialogue:
         renderer: Renderer,
         limits: RolloutSpec,
         temperature: float | None = None,
+        attempt: int = 1,
     ) -> None:
         self._key = key
         self._domain = domain
@@ -67,9 +78,7 @@ class Dialogue:
         self._renderer = renderer
         self._limits = limits
         self._temperature = limits.temperature if temperature is None else temperature
-        self._seed = derive_seed(
-            key.run_seed, key.phase, key.iteration, key.task_id, key.sample, "policy"
-        )
+        self._seed = episode_seed(key, "policy", attempt)
         self._log = _Transcript()
 
     async def run(self) -> Episode:
@@ -80,12 +89,12 @@ class Dialogue:
         error: str | None = None
         try:
             async with self._domain.server.session(world) as session:
+                self._log.tools = list(session.tools)
                 outcome = await self._talk(session, world)
-                tools = list(session.tools)
         except UserError as fault:
-            outcome, error, tools = Outcome.USER_FAULT, str(fault), []
+            outcome, error = Outcome.USER_FAULT, str(fault)
         except EpisodeError as fault:
-            outcome, error, tools = Outcome.INFRA_FAULT, str(fault), []
+            outcome, error = Outcome.INFRA_FAULT, str(fault)
         episode = Episode(
             key=self._key,
             domain=self._domain.spec.id,
@@ -95,7 +104,7 @@ class Dialogue:
             system=self._domain.spec.rules,
             opening=self._log.opening,
             outcome=outcome,
-            tools=tools,
+            tools=self._log.tools,
             turns=self._log.turns,
             samples=self._log.samples,
             error=error,
@@ -163,6 +172,12 @@ class Dialogue:
             )
         if not all(math.isfinite(logprob) for logprob in generation.logprobs):
             raise PolicyError("the engine returned a log-prob that is not finite")
+        if len(generation.token_ids) > max_tokens:
+            raise PolicyError(
+                f"the engine returned {len(generation.token_ids)} tokens; asked for {max_tokens}"
+            )
+        if not set(self._renderer.stop_token_ids).isdisjoint(generation.token_ids[:-1]):
+            raise PolicyError("the engine went on sampling after a stop token")
         return generation
 
     def _record(self, prompt: list[int], generation: Generation) -> Turn:
@@ -175,8 +190,12 @@ class Dialogue:
         end = start + len(generation.token_ids)
         sample.spans.append(Span(start, end, generation.policy_version))
         sample.logprobs.extend(generation.logprobs)
+        if generation.finish_reason == "length":  # half a message is never taken for a call
+            message = Message("assistant", self._renderer.tokenizer.decode(generation.token_ids))
+        else:
+            message = self._renderer.parse(generation.token_ids, prompt, turn=len(log.turns))
         turn = Turn(
-            message=self._renderer.parse(generation.token_ids, prompt, turn=len(log.turns)),
+            message=message,
             sample=len(log.samples) - 1,
             start=start,
             end=end,

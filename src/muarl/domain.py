@@ -9,11 +9,12 @@ import random
 import re
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.errors import MuarlError, SpecError, ToolServerError
+from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
@@ -181,6 +182,8 @@ class Domain:
             world = self._python.call(source.python, ("world", "python"))
         if not isinstance(world, dict):
             raise self._problem(("world",), "the world must be a mapping at the top")
+        if problem := json_problem(world):
+            raise self._problem(("world",), f"the world must be JSON: {problem}")
         return world
 
     def _file_tasks(self) -> list[TaskSpec]:
@@ -204,10 +207,19 @@ class Domain:
                 f"{source.python} must return {count} TaskSpec of split {split!r}; "
                 f"it returned {len(tasks)}, {len(wrong)} of them not such",
             )
-        findings = generated_findings(tasks, self.spec)
+        findings = [*generated_findings(tasks, self.spec), *_no_json(tasks)]
         if problems := [self.located.problem(loc, message) for message in findings]:
             raise SpecError(problems)
         return tuple(tasks)
+
+
+def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
+    """What generated tasks hold that no world or call can take."""
+    for task in tasks:
+        parts = {"world": task.world, "gold": [call.arguments for call in task.gold]}
+        for part, value in parts.items():
+            if problem := json_problem(value):
+                yield f"task {task.id!r}: {part} must be JSON: {problem}"
 
 
 class _PythonFolder:

@@ -137,12 +137,12 @@ async def converse_all(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0, 1.3])
-@pytest.mark.parametrize("share_prefixes", [True, False])
+@pytest.mark.parametrize("prefixes", [None, [], [PREFIX], [PREFIX[:40], PREFIX[:50], [1] * 40]])
 async def test_logprobs_of_many_dialogues_equal_a_plain_forward(
-    temperature: float, share_prefixes: bool
+    temperature: float, prefixes: list[list[int]] | None
 ) -> None:
     model = qwen()
-    async with TorchPolicy(model, max_len=200, slots=12, share_prefixes=share_prefixes) as policy:
+    async with TorchPolicy(model, max_len=200, slots=12, prefixes=prefixes) as policy:
         results = await converse_all(policy, range(12), temperature=temperature)
     exchanges = [exchange for result in results.values() for exchange in result]
     assert len(exchanges) == 48
@@ -197,6 +197,17 @@ async def test_a_llama_with_one_key_head_is_sampled_exactly_too() -> None:
 async def test_a_model_with_sliding_windows_is_refused_at_once() -> None:
     model = qwen(use_sliding_window=True, sliding_window=8, max_window_layers=1)
     with pytest.raises(SetupError, match="full attention in every layer"):
+        TorchPolicy(model, max_len=100, slots=1)
+
+
+async def test_a_model_that_computes_something_else_is_refused_at_once() -> None:
+    model = qwen()
+    attention = model.model.layers[0].self_attn
+    attention.register_forward_pre_hook(
+        lambda _, args, named: (args, {**named, "hidden_states": named["hidden_states"].cumsum(1)}),
+        with_kwargs=True,
+    )
+    with pytest.raises(SetupError, match=r"cannot run Qwen3ForCausalLM.*logits differ"):
         TorchPolicy(model, max_len=100, slots=1)
 
 
@@ -256,6 +267,23 @@ async def test_a_seed_draws_the_same_alone_and_in_a_crowd() -> None:
         for number in (0, 7, 15):
             alone = await converse(policy, number)
             assert [g.token_ids for _, g in alone] == [g.token_ids for _, g in crowd[number]]
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="the rounding of matrix kernels was measured on AVX-512 only",
+)
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_what_runs_beside_a_message_does_not_change_a_bit_of_it(threads: int) -> None:
+    model = qwen()
+    long = PREFIX * 4  # own tokens enough for kernels to split their sums
+    settings = {"max_len": 500, "prefixes": [PREFIX], "threads": threads}
+    async with TorchPolicy(model, slots=24, **settings) as policy:  # type: ignore[arg-type]
+        crowd = await converse_all(policy, range(24), prefix=long)
+    for number in (0, 23):
+        async with TorchPolicy(model, slots=1, **settings) as policy:  # type: ignore[arg-type]
+            alone = await converse(policy, number, prefix=long)
+        assert [g for _, g in alone] == [g for _, g in crowd[number]]
 
 
 async def test_other_seeds_draw_otherwise() -> None:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.anyio, pytest.mark
 VOCAB = 1024
 # Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.
 PROMPT = [(37 * i) % VOCAB for i in range(300)]
-TOLERANCE = 1e-3
+TOLERANCE = 1e-4
 
 
 class Weights:
@@ -220,7 +220,11 @@ async def test_a_request_the_engine_refuses_is_a_policy_error(policy: VllmPolicy
 
 
 async def test_ctrl_c_in_the_terminal_does_not_stop_the_engine(policy: VllmPolicy) -> None:
-    for pid in children():
+    import psutil
+
+    engine = [pid for pid in children() if psutil.Process(pid).name().startswith("VLLM")]
+    assert len(engine) == 2
+    for pid in engine:
         os.kill(pid, signal.SIGINT)
     assert len((await policy.generate(ask(max_tokens=20))).token_ids) == 20
 

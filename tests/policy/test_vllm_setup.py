@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import anyio
@@ -12,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from muarl.errors import SetupError, WeightSyncError
 from muarl.policy.vllm_engine import VllmPolicy
-from muarl.policy.vllm_process import engine_environment
+from muarl.policy.vllm_process import engine_environment, nothing_outlives_us
 from muarl.policy.vllm_weights import prepare_weights
 
 EMBEDDING = torch.arange(6.0).reshape(3, 2)
@@ -50,6 +52,46 @@ def test_the_engine_environment_is_taken_back() -> None:
         os.environ["LD_PRELOAD"] = "written by vLLM"
     assert dict(os.environ) == before
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_killed_run_takes_its_processes_and_its_folder_along(tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil", reason="psutil comes with vLLM")
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    # A run that starts an engine (here: sleep) and is killed.
+    run = """
+import subprocess, sys, psutil
+from muarl.policy.vllm_process import nothing_outlives_us
+engine = subprocess.Popen(["sleep", "600"])
+with nothing_outlives_us([psutil.Process(engine.pid)], sys.argv[1]):
+    print(engine.pid, flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", run, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        engine = psutil.Process(int(process.stdout.readline()))
+        assert folder.exists()
+        process.kill()
+    psutil.wait_procs([engine], timeout=20)
+    assert not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE
+    deadline = time.monotonic() + 20
+    while folder.exists():
+        assert time.monotonic() < deadline
+
+
+def test_a_block_that_ends_leaves_processes_and_folder_alone(tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil", reason="psutil comes with vLLM")
+    with subprocess.Popen(["sleep", "600"]) as engine:
+        with nothing_outlives_us([psutil.Process(engine.pid)], str(tmp_path)):
+            pass
+        assert engine.poll() is None
+        assert tmp_path.exists()
+        engine.kill()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from msgspec import structs
@@ -14,7 +13,7 @@ from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.dialogues import DialogueRunner, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
@@ -54,9 +53,7 @@ async def demonstrations(
     """
     count = spec.episodes if count is None else count
     tasks = domain.tasks(spec.split)
-    rounds = math.ceil(count / len(tasks))
-    keys = episode_keys(tasks, run_seed=run_seed, phase=PHASE, group_size=rounds)
-    keys = sorted(sorted(keys, key=lambda key: key.sample)[:count], key=lambda key: key.task_id)
+    keys = spread_keys(tasks, count, run_seed=run_seed, phase=PHASE)
     by_id = {task.id: task for task in tasks}
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muarl.domain import Domain
 from muarl.messages import ToolCall
 from muarl.record import Episode
 from muarl.spec import TaskSpec
-from muarl.world import diff, equal
+from muarl.world import Change, Json, diff
 
 
 async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> str | None:
@@ -18,7 +20,10 @@ async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> st
     initial = world.fork()
     async with domain.server.session(world) as session:
         for number, turn in enumerate(episode.turns):
-            for call, recorded in zip(turn.message.tool_calls, turn.results, strict=False):
+            calls = turn.message.tool_calls
+            if len(turn.results) != len(calls):
+                return f"turn {number}: {len(calls)} calls, {len(turn.results)} recorded results"
+            for call, recorded in zip(calls, turn.results, strict=True):
                 answer = await session.call(
                     ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
                 )
@@ -27,8 +32,11 @@ async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> st
                         f"turn {number}, {call.name}: answered {answer.content!r}, "
                         f"recorded {recorded.content!r}"
                     )
-    again = {f"{c.kind} {c.path}": c.after for c in diff(initial, world)}
-    before = {f"{c.kind} {c.path}": c.after for c in episode.changes}
-    if not equal(again, before):
-        return "the final world differs from the recorded one"
+    again, recorded_changes = _facts(diff(initial, world)), _facts(episode.changes)
+    if differences := diff(recorded_changes, again):
+        return f"the final world differs from the recorded one: {differences[0]}"
     return None
+
+
+def _facts(changes: Sequence[Change]) -> dict[str, Json]:
+    return {f"{c.path} {c.kind}": {"before": c.before, "after": c.after} for c in changes}

@@ -74,12 +74,16 @@ class RandomWrite:
 def trivial_agent(
     name: str, domain: Domain, tools: Sequence[ToolSpec], rng: random.Random
 ) -> Agent:
-    """A trivial agent for one dialogue, by name."""
+    """A trivial agent for one dialogue, by name (one of `TRIVIAL`).
+
+    Where a domain has no terminal tool, `transfer_at_once` does nothing.
+    """
     spec = domain.spec
-    if name == "random_write":
-        return RandomWrite([tool for tool in tools if tool.name in spec.writes], rng)
-    if name == "transfer_at_once" and spec.terminal:
-        return CallOnce(spec.terminal[0])
-    if name == "refuse_all":
-        return RefuseAll()
-    return EmptyReply() if name == "empty_reply" else DoNothing()
+    agents: dict[str, Agent] = {
+        "do_nothing": DoNothing(),
+        "refuse_all": RefuseAll(),
+        "transfer_at_once": CallOnce(spec.terminal[0]) if spec.terminal else DoNothing(),
+        "random_write": RandomWrite([tool for tool in tools if tool.name in spec.writes], rng),
+        "empty_reply": EmptyReply(),
+    }
+    return agents[name]

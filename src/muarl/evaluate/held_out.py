@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from muarl.data.expert import ExpertPolicy
@@ -13,7 +12,7 @@ from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, episode_keys
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
@@ -95,9 +94,9 @@ def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
         identity
         for split in training
         for task in domain.tasks(split)
-        for identity in (task.id, task.content_hash)
+        for identity in (task.id, _content(task))
     }
-    shared = [task.id for task in tasks if {task.id, task.content_hash} & seen]
+    shared = [task.id for task in tasks if {task.id, _content(task)} & seen]
     if shared:
         message = (
             f"split {run.eval.split!r} shares {len(shared)} tasks with what is trained on "
@@ -105,6 +104,11 @@ def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
     return list(tasks[: run.eval.episodes])
+
+
+def _content(task: TaskSpec) -> str:
+    """What a task is made of, whatever it is called and wherever it stands."""
+    return task.model_dump_json(exclude={"id", "split"})
 
 
 async def play_tasks(
@@ -122,8 +126,7 @@ async def play_tasks(
 ) -> list[Episode]:
     """Play the run's evaluation tasks with whoever `policy_for` names."""
     tasks = evaluation_tasks(domain, run)
-    trials = math.ceil(run.eval.episodes / len(tasks))
-    keys = episode_keys(tasks, run_seed=run.seed, phase=phase, group_size=trials)
+    keys = spread_keys(tasks, run.eval.episodes, run_seed=run.seed, phase=phase)
     runner = DialogueRunner(
         domain=domain,
         tasks=tasks,

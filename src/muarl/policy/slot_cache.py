@@ -23,6 +23,8 @@ import torch
 _MIN_PREFIX_TOKENS = 32
 # Each prefix costs one attention call a layer; rows of further ones hold their whole context.
 _MAX_PREFIXES = 16
+# Attention reads slots in steps of so many tokens (see slot_plan), so they have whole steps.
+SPAN_STEP = 64
 
 
 def common_prefix(a: list[int], b: list[int]) -> int:
@@ -85,7 +87,7 @@ class SlotCache:
 
     Attributes:
         layers: Per layer `[slots, max_len, 2, kv_heads, head_dim]`: a token's key, then its value.
-        max_len: Tokens a slot can hold.
+        max_len: Tokens a slot can hold, in whole steps.
         token_bytes: Of one token's key and value in one layer.
     """
 
@@ -99,10 +101,11 @@ class SlotCache:
         head_dim: int,
         dtype: torch.dtype,
         device: torch.device,
-        share_prefixes: bool = True,
+        learn_prefixes: bool = True,
     ) -> None:
         # Zeros, not empty: masked positions are multiplied by zero, and 0 * NaN is NaN. On Linux
         # pages of zeros take memory only once they are written.
+        max_len = -(-max_len // SPAN_STEP) * SPAN_STEP
         shape = (slots, max_len, 2, kv_heads, head_dim)
         self.layers = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
         self.max_len = max_len
@@ -112,7 +115,7 @@ class SlotCache:
         self._num_busy = 0
         self._prefixes: list[Prefix] = []
         self._forming: list[list[int]] = []  # first prompts claimed since learn_prefixes
-        self._share_prefixes = share_prefixes
+        self._learns = learn_prefixes
 
     def clear(self) -> None:
         """Drop all keys and values: the weights they were computed with are gone."""
@@ -163,7 +166,7 @@ class SlotCache:
         self._num_busy -= 1
 
     def _is_forming(self, prompt: list[int]) -> bool:
-        return self._share_prefixes and any(
+        return self._learns and any(
             common_prefix(other, prompt) >= _MIN_PREFIX_TOKENS for other in self._forming
         )
 
@@ -175,7 +178,7 @@ class SlotCache:
         what all of them share, without anyone having said what that is.
         """
         self._forming.clear()
-        if not self._share_prefixes:
+        if not self._learns:
             return
         for prompt in prompts:
             for prefix in self._prefixes:
@@ -185,6 +188,19 @@ class SlotCache:
                     break
             else:
                 self._found_prefix(prompt)
+
+    def lend(self) -> Slot:
+        """An empty slot that is no dialogue's; only while no dialogue has one."""
+        return Slot(self._free.pop(), dialogue="")
+
+    def make_prefix(self, slot: Slot) -> None:
+        """Make what a lent slot holds a prefix, and take the slot back."""
+        self._prefixes.append(self._move_to_prefix(slot, len(slot.ids)))
+        self.take_back(slot)
+
+    def take_back(self, slot: Slot) -> None:
+        """End the loan of a slot."""
+        self._free.append(slot.index)
 
     def _found_prefix(self, prompt: list[int]) -> None:
         if len(self._prefixes) == _MAX_PREFIXES:
@@ -210,11 +226,14 @@ class SlotCache:
         return prefix
 
     def _match(self, prompt: list[int]) -> Prefix | None:
+        """The longest prefix the prompt begins with."""
+        best = None
         for prefix in self._prefixes:
             length = prefix.length
-            if length < len(prompt) and prompt[:length] == prefix.ids[:length]:
-                return prefix
-        return None
+            longer = best is None or length > best.length
+            if longer and length < len(prompt) and prompt[:length] == prefix.ids[:length]:
+                best = prefix
+        return best
 
     def _take_index(self) -> int | None:
         if self._free:

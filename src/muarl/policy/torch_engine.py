@@ -7,15 +7,18 @@ sampled. Rows join at any step and leave when they are done (continuous batching
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from muarl.errors import SetupError
 from muarl.policy.draw import draw, uniforms
 from muarl.policy.protocol import GenerateRequest, Generation
-from muarl.policy.slot_attention import view_of
+from muarl.policy.slot_attention import twin_of, view_of
 from muarl.policy.slot_cache import Slot, SlotCache
 from muarl.policy.slot_plan import block_order, plan
 
@@ -55,7 +58,12 @@ class Engine:
     """Rows in, finished rows out. Not thread-safe: one step at a time, `add` between steps."""
 
     def __init__(
-        self, model: PreTrainedModel, *, max_len: int, slots: int, share_prefixes: bool = True
+        self,
+        model: PreTrainedModel,
+        *,
+        max_len: int,
+        slots: int,
+        prefixes: Sequence[list[int]] | None = None,
     ) -> None:
         self._model = view_of(model)
         config = model.config.get_text_config(decoder=True)
@@ -70,11 +78,38 @@ class Engine:
             head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
             dtype=model.dtype,
             device=model.device,
-            share_prefixes=share_prefixes,
+            learn_prefixes=prefixes is None,
         )
+        self._prefixes = [ids for ids in prefixes or () if ids]
+        self._unformed = self._prefixes
+        self._prove(model)
         self._waiting: deque[Row] = deque()
         self._running: list[Row] = []
         self.policy_version = 0
+
+    def _prove(self, model: PreTrainedModel) -> None:
+        """Compare a few tokens, run in portions, with the model's own forward pass.
+
+        Raises:
+            SetupError: They differ: the model does something with its context that slots do not.
+        """
+        name = type(model).__name__
+        advice = f"the embedded sampler cannot run {name}; sample this model with the vLLM policy"
+        vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
+        ids = [(7 + 13 * i) % vocab_size for i in range(24)]
+        slot = self._cache.lend()
+        try:
+            with torch.no_grad():
+                plain = twin_of(model)(input_ids=torch.tensor([ids], device=model.device))
+                expected = plain.logits[0].float()
+                for start, end in pairwise((0, 16, 22, 23, 24)):
+                    got = self._forward([(slot, ids[start:end])])[0].float()
+                    gap = float((got - expected[end - 1]).abs().max() / expected.abs().max())
+                    if not gap < torch.finfo(model.dtype).eps ** 0.5:
+                        raise SetupError(f"{advice} (logits differ from {name}'s by {gap:.2g})")
+        except (RuntimeError, TypeError) as error:
+            raise SetupError(f"{advice} ({type(error).__name__}: {error})") from error
+        self._cache.take_back(slot)
 
     @property
     def busy(self) -> bool:
@@ -92,6 +127,7 @@ class Engine:
         """
         self.policy_version = policy_version
         self._cache.clear()
+        self._unformed = self._prefixes
         for row in reversed(self._running):
             row.slot = None
             row.token_ids, row.logprobs = [], []
@@ -104,12 +140,13 @@ class Engine:
             if row.cancelled:
                 self._leave(row)
         self._running = [row for row in self._running if not row.cancelled]
-        self._admit()
-        if not self._running:
-            return []
-        self._running.sort(key=lambda row: block_order(_slot(row), len(row.pending)))
         with torch.no_grad():
-            logits = self._forward(self._running)
+            self._form_prefixes()
+            self._admit()
+            if not self._running:
+                return []
+            self._running.sort(key=lambda row: block_order(_slot(row), len(row.pending)))
+            logits = self._forward([(_slot(row), row.pending) for row in self._running])
             tokens, logprobs = self._draw(logits, self._running)
         finished = [
             row
@@ -138,26 +175,35 @@ class Engine:
             self._running.append(row)
             room -= len(row.pending)
 
-    def _forward(self, rows: list[Row]) -> torch.Tensor:
-        """Run all pending tokens through the model: logits [R, V] after each row's last one."""
+    def _form_prefixes(self) -> None:
+        """Compute the prefixes given at construction, each in a slot lent for it."""
+        for ids in self._unformed:
+            slot = self._cache.lend()
+            self._forward([(slot, ids)])
+            self._cache.make_prefix(slot)
+        self._unformed = []
+
+    def _forward(self, feeds: list[tuple[Slot, list[int]]]) -> torch.Tensor:
+        """Run new tokens of each slot through the model: logits [R, V] after its last one."""
         device = self._model.device
         slot_pass = plan(
             self._cache,
-            [(_slot(row), len(row.pending)) for row in rows],
+            [(slot, len(new)) for slot, new in feeds],
             groups=self._groups,
             dtype=self._model.dtype,
             device=device,
         )
-        ids = [token for row in rows for token in row.pending]
+        ids = [token for _, new in feeds for token in new]
+        ids += [0] * (len(slot_pass.positions) - len(ids))
         logits: torch.Tensor = self._model(
             input_ids=torch.tensor([ids], device=device),
             position_ids=slot_pass.positions[None],
             use_cache=False,
             logits_to_keep=slot_pass.last,
             slot_pass=slot_pass,
-        ).logits[0]
-        for row in rows:
-            _slot(row).ids += row.pending
+        ).logits[0, : len(feeds)]
+        for slot, new in feeds:
+            slot.ids += new
         return logits
 
     def _draw(self, logits: torch.Tensor, rows: list[Row]) -> tuple[list[int], list[float]]:

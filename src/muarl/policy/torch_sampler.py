@@ -9,7 +9,7 @@ key and value. Steps run in a worker thread, so the event loop serves tools and 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
@@ -35,7 +35,9 @@ class TorchPolicy:
         threads: Of torch, in the thread that samples; None leaves them as they are. With two or
             more set `OMP_WAIT_POLICY=PASSIVE` before torch is imported, or they starve each other.
         policy_version: Version of the weights now.
-        share_prefixes: Hold what all dialogues begin with once (faster, and exact).
+        prefixes: Tokens that many dialogues begin with, such as rules and tool schemas; they are
+            held once, which is faster and exact. None finds them out. Given ones make a message's
+            log-probs independent of what else is sampled to the last bit, not only to rounding.
     """
 
     def __init__(
@@ -46,12 +48,12 @@ class TorchPolicy:
         slots: int,
         threads: int | None = None,
         policy_version: int = 0,
-        share_prefixes: bool = True,
+        prefixes: Sequence[list[int]] | None = None,
     ) -> None:
         self._max_len = max_len
         self._vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
         self._threads = threads
-        self._engine = Engine(model, max_len=max_len, slots=slots, share_prefixes=share_prefixes)
+        self._engine = Engine(model, max_len=max_len, slots=slots, prefixes=prefixes)
         self._engine.policy_version = policy_version
         self._version = policy_version
         self._parameters = list(model.parameters())

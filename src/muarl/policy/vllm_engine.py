@@ -9,7 +9,7 @@ Invariants, each with a test on a real engine:
   1. log-probs are those of the distribution sampled from (temperature included);
   2. a cancelled `generate` leaves no request in the engine;
   3. after `load_weights` the engine answers with the new weights, proved by a probe, or it raises;
-  4. after the `async with` block no child process is left.
+  4. after the `async with` block no child process is left, nor if this process is killed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import itertools
 import multiprocessing
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
@@ -32,16 +33,17 @@ from muarl.errors import PolicyError, SetupError, WeightSyncError
 from muarl.policy.protocol import FinishReason, GenerateRequest, Generation
 from muarl.policy.vllm_process import (
     SHUTDOWN_S,
-    descendants,
     end,
     engine_environment,
+    family,
     import_vllm,
+    nothing_outlives_us,
     tmpfs,
 )
 from muarl.policy.vllm_weights import prepare_weights
 
 _GIB = 1 << 30
-_TOLERANCE = {"float32": 1e-3}
+_TOLERANCE = {"float32": 1e-4}
 """Largest log-prob gap between engine and trainer, by engine dtype, that rounding explains."""
 _HALF_TOLERANCE = 0.03
 
@@ -95,10 +97,10 @@ class VllmPolicy:
             max_num_seqs: Requests sampled at once; more wait in the engine.
             kv_cache_gib: Memory for keys and values; None takes 1 GiB on a CPU and on a GPU
                 vLLM's own rule.
-            threads: CPU threads of the engine; 0 lets vLLM bind one a core, one core kept free.
+            threads: CPU threads of the engine; 0 takes all cores but one.
             compile_model: Whether to torch.compile the model; None does so on a GPU. On a CPU a
                 tiny model gains a tenth and starts twice as slowly.
-            logprob_tolerance: Largest gap a probe may show; None takes 1e-3 for float32 and 0.03
+            logprob_tolerance: Largest gap a probe may show; None takes 1e-4 for float32 and 0.03
                 for half precision.
             sync_timeout_s: Seconds a weight sync may take.
             engine_args: Further `vllm.AsyncEngineArgs`, which win over the above.
@@ -118,7 +120,8 @@ class VllmPolicy:
         self._vllm: Any
         self._engine: Any
         self._processes: set[BaseProcess]
-        self._staging: tempfile.TemporaryDirectory[str]
+        self._folder: Path
+        self._held: ExitStack
 
     @property
     def policy_version(self) -> int:
@@ -127,11 +130,11 @@ class VllmPolicy:
     @property
     def staging_dir(self) -> Path:
         """A private folder on tmpfs, where the system has one, to save new weights in."""
-        return Path(self._staging.name) / "new"
+        return self._folder / "new"
 
     @property
     def _tied_dir(self) -> Path:
-        return Path(self._staging.name) / "tied"
+        return self._folder / "tied"
 
     @property
     def _on_cpu(self) -> bool:
@@ -309,20 +312,23 @@ class VllmPolicy:
                     "VLLM_LOGGING_LEVEL=INFO makes it say more."
                 ) from error
         self._processes = set(multiprocessing.active_children()) - before
-        self._staging = tempfile.TemporaryDirectory(prefix="muarl-weights-", dir=tmpfs())
+        self._held = ExitStack()
+        folder = tempfile.TemporaryDirectory(prefix="muarl-weights-", dir=tmpfs())
+        self._folder = Path(self._held.enter_context(folder))
+        self._held.enter_context(nothing_outlives_us(family(self._processes), folder.name))
         self.staging_dir.mkdir()
         self._tied_dir.mkdir()
 
     def _stop(self) -> None:
-        workers = descendants(self._processes)
+        started = family(self._processes)
         self._engine.shutdown(timeout=SHUTDOWN_S)
         # vLLM shuts down again when it is collected: let that be now, not at interpreter exit.
         del self._engine
         # An engine that had to be killed is not reaped by vLLM, and its workers outlive it.
         for process in self._processes:
             process.join(SHUTDOWN_S)
-        end(workers)
-        self._staging.cleanup()
+        end(started)
+        self._held.close()
 
     def _build_args(self) -> dict[str, Any]:
         on_cpu = self._on_cpu

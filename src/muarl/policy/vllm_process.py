@@ -6,6 +6,8 @@ import importlib.util
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -66,9 +68,9 @@ def engine_environment(threads: int) -> Iterator[None]:
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS"] = str(_WORKER_GRACE_S)
-    if threads:
-        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-        os.environ["OMP_NUM_THREADS"] = str(threads)
+    # Bound to one core, as by vLLM's default, a worker that shares it sampled a quarter as much.
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    os.environ["OMP_NUM_THREADS"] = str(threads or max(1, (os.cpu_count() or 1) - 1))
     # The resource tracker unblocks signals when it is started, so it must run already.
     resource_tracker.ensure_running()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -81,17 +83,53 @@ def engine_environment(threads: int) -> Iterator[None]:
         os.environ.update(before)
 
 
-def descendants(processes: Iterable[BaseProcess]) -> list[Any]:
-    """The processes below these, as psutil sees them."""
-    import psutil  # type: ignore[import-untyped]  # a requirement of vLLM's
+def family(processes: Iterable[BaseProcess]) -> list[Any]:
+    """These processes and all below them, as psutil sees them."""
+    import psutil  # a requirement of vLLM's
 
     found = []
     for process in processes:
         try:
-            found += psutil.Process(process.pid).children(recursive=True)
+            head = psutil.Process(process.pid)
+            found += [head, *head.children(recursive=True)]
         except psutil.NoSuchProcess:
             continue  # the engine died before us
     return found
+
+
+_WATCH = """
+import shutil, sys, psutil
+sys.stdin.read()  # ends with the process that holds the other end, however that one ends
+for pid, born in (name.split(":") for name in sys.argv[2:]):
+    try:
+        process = psutil.Process(int(pid))
+        if str(process.create_time()) == born:
+            process.kill()
+    except psutil.NoSuchProcess:
+        pass
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
+
+
+@contextmanager
+def nothing_outlives_us(processes: list[Any], folder: str) -> Iterator[None]:
+    """While this is open and should this process be killed, the others go and the folder with them.
+
+    vLLM's processes outlive a parent that was killed, two gigabytes each, and so does a folder in
+    memory. So a small process waits, in a session of its own, for a pipe to end that we hold open.
+    """
+    names = [f"{process.pid}:{process.create_time()}" for process in processes]
+    with subprocess.Popen(
+        [sys.executable, "-c", _WATCH, folder, *names],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as watch:
+        try:
+            yield
+        finally:
+            watch.kill()
 
 
 def end(processes: list[Any]) -> None:

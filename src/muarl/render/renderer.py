@@ -13,8 +13,12 @@ from typing import Any
 from renderers import Qwen3RendererConfig, create_renderer
 from renderers.base import ToolCallParseStatus
 
+from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.render.tokenizer import TextTokenizer
+
+# Nesting this deep is far from where Python's JSON parser runs out of stack, wherever it is called.
+_MAX_BRACKETS = 400
 
 
 class Renderer:
@@ -58,23 +62,26 @@ class Renderer:
         return ids if kept else None
 
     def parse(self, sampled_ids: list[int], prompt_ids: list[int], *, turn: int) -> Message:
-        """Read what the policy said. Calls that cannot be read are kept, with the reason."""
+        """Read what the policy said. Calls that cannot be read are kept, with the reason.
+
+        Where one call would break the parser, no call of the message is read.
+        """
+        text = self.tokenizer.decode(sampled_ids)
+        if text.count("{") + text.count("[") > _MAX_BRACKETS:
+            return _unreadable(text, turn, f"the message has more than {_MAX_BRACKETS} brackets")
         try:
             parsed = self._template.parse_response(sampled_ids, prompt_ids=prompt_ids)
-        except (RecursionError, ValueError):  # JSON nested or long beyond what Python reads
-            raw = self.tokenizer.decode(sampled_ids)
-            call = ToolCall(
-                id=f"call_{turn}_0", name="", error="the call is not valid JSON", raw=raw
-            )
-            return Message(role="assistant", content="", tool_calls=(call,))
-        calls = tuple(
-            _read_call(call, f"call_{turn}_{index}") for index, call in enumerate(parsed.tool_calls)
-        )
+        except ValueError:  # Python reads no integer of thousands of digits
+            return _unreadable(text, turn, "the call holds a number that is too long")
+        reasoning, content = _without_reasoning(parsed.content)
         return Message(
             role="assistant",
-            content=parsed.content,
-            tool_calls=calls,
-            reasoning=parsed.reasoning_content or "",
+            content=content,
+            tool_calls=tuple(
+                _read_call(call, f"call_{turn}_{index}")
+                for index, call in enumerate(parsed.tool_calls)
+            ),
+            reasoning="\n".join(filter(None, [parsed.reasoning_content, *reasoning])),
         )
 
     def encode_reply(self, message: Message) -> list[int]:
@@ -118,6 +125,23 @@ class Renderer:
         return broken
 
 
+def _unreadable(text: str, turn: int, why: str) -> Message:
+    call = ToolCall(id=f"call_{turn}_0", name="", error=why, raw=text)
+    return Message(role="assistant", content="", tool_calls=(call,))
+
+
+def _without_reasoning(content: str) -> tuple[list[str], str]:
+    """Reasoning that stands where the template has none, and what is left to be said aloud.
+
+    The template knows one block of reasoning, at the start. A policy may close a block it never
+    opened, or open another later; the user hears neither (law L4).
+    """
+    before, closed, content = content.rpartition("</think>")
+    content, opened, after = content.partition("<think>")
+    reasoning = [part.strip() for part, mark in ((before, closed), (after, opened)) if mark]
+    return reasoning, content.strip() if reasoning else content
+
+
 def _read_call(call: Any, call_id: str) -> ToolCall:
     if call.status != ToolCallParseStatus.OK:
         reason = {
@@ -126,12 +150,16 @@ def _read_call(call: Any, call_id: str) -> ToolCall:
             ToolCallParseStatus.MISSING_NAME: "the call names no tool",
         }.get(call.status, f"the call could not be read ({call.status})")
         return ToolCall(id=call_id, name="", error=reason, raw=call.raw)
-    if not isinstance(call.name, str):
+    if not isinstance(call.name, str) or json_problem(call.name):
         return ToolCall(id=call_id, name="", error="the call names no tool", raw=call.raw)
-    if not isinstance(call.arguments, dict):
-        return ToolCall(
-            id=call_id, name=call.name, error="arguments must be a JSON object", raw=call.raw
-        )
+    problem = (
+        json_problem(call.arguments)
+        if isinstance(call.arguments, dict)
+        else "they must be a JSON object"
+    )
+    if problem:
+        error = f"wrong arguments: {problem}"
+        return ToolCall(id=call_id, name=call.name, error=error, raw=call.raw)
     return ToolCall(id=call_id, name=call.name, arguments=call.arguments)
 
 

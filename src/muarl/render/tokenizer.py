@@ -26,11 +26,22 @@ _MARKUP_TOKENS = (
 )
 
 
+# The text of a system block, which the domain's author and the template itself write.
+_SYSTEM = "system\n"
+# A thinking block, as the template opens it. No message begins so: they follow their role's name.
+_THINK, _THINK_END = "<think>", "</think>"
+_THINKING = f"{_THINK}\n"
+
+# Texts worth remembering: stock sentences, and the one system block of a run.
+_REMEMBERED = 4096
+
+
 class TextTokenizer:
     """A `tokenizers.Tokenizer` in the shape that `renderers` asks for.
 
-    Control tokens written in ordinary text stay text: a user or tool that says `<|im_end|>` cannot
-    end a message. Renderers place control tokens by id.
+    Control tokens written in a message stay text: a user or tool that says `<|im_end|>` or
+    `</tool_response>` cannot end anything. Renderers place control tokens by id, but for the marks
+    of a thinking block and those in the system block, which come as text and are control tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
@@ -39,7 +50,8 @@ class TextTokenizer:
         self.name_or_path = name_or_path
         self.unk_token_id: int | None = None
         self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
-        self._encode = lru_cache(maxsize=65_536)(self._encode_uncached)
+        self._breaks = _inside_marks(tokenizer)
+        self._encode = lru_cache(maxsize=_REMEMBERED)(self._encode_uncached)
 
     @classmethod
     def load(cls, folder: Path) -> TextTokenizer:
@@ -73,10 +85,26 @@ class TextTokenizer:
         return self._tokenizer.get_vocab_size()
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair has no tokens
+        ids: list[int] = []
+        for piece in self._pieces(text):
+            ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
+        return tuple(ids)
+
+    def _pieces(self, text: str) -> list[str]:
+        r"""Cut a text so that marks are whole where they are control tokens, and nowhere else.
+
+        The pieces of `user\n</think>` are `user\n<` and `/think>`.
+        """
+        if text.startswith(_SYSTEM):
+            return [text]
+        if text.startswith(_THINKING) and _THINK_END in text:
+            thoughts, _, rest = text.removeprefix(_THINK).partition(_THINK_END)
+            return [_THINK, *self._breaks.split(thoughts), _THINK_END, *self._breaks.split(rest)]
+        return self._breaks.split(text)
 
     def encode(self, text: str, *_args: Any, **_kwargs: Any) -> list[int]:
-        """Token ids of plain text."""
+        """Token ids of a text of the template; marks that a message holds are spelled out."""
         return list(self._encode(text))
 
     def decode(self, token_ids: Any, *_args: Any, **_kwargs: Any) -> str:
@@ -89,6 +117,17 @@ class TextTokenizer:
         if isinstance(tokens, str):
             return self._tokenizer.token_to_id(tokens)
         return [self._tokenizer.token_to_id(token) for token in tokens]
+
+
+def _inside_marks(tokenizer: Tokenizer) -> re.Pattern[str]:
+    """Matches behind the first character of each mark that the tokenizer would cut out of text."""
+    marks = [
+        token.content
+        for token in tokenizer.get_added_tokens_decoder().values()
+        if not token.special and len(token.content) > 1
+    ]
+    places = [f"(?<={re.escape(mark[0])})(?={re.escape(mark[1:])})" for mark in marks]
+    return re.compile("|".join(places) if places else "(?!)")
 
 
 def train_tokenizer(

@@ -12,6 +12,8 @@ from muarl.record import PredicateResult, Turn
 from muarl.spec.predicate import Called, Confirmed, NeverCalled, PredicateSpec, Said, WorldAt
 from muarl.world import World, diff, equal, lookup, plain
 
+_MAX_REASON = 1000
+
 
 class Evidence(msgspec.Struct, frozen=True):
     """What predicates may look at.
@@ -41,7 +43,12 @@ def evaluate(predicate: PredicateSpec, evidence: Evidence) -> PredicateResult:
         raise RewardError(
             f"predicate {predicate.name!r} could not be evaluated: {error}"
         ) from error
-    return PredicateResult(predicate.name, score, reason)
+    return PredicateResult(predicate.name, score, _short(reason))
+
+
+def _short(reason: str) -> str:
+    """A reason is for people; what it quotes may be a whole world."""
+    return reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]} ..."
 
 
 def reward_of(results: Sequence[PredicateResult]) -> float:
@@ -79,12 +86,14 @@ def _successful(turns: Sequence[Turn]) -> list[tuple[int, str, dict[str, Any]]]:
     return [(i, name, arguments) for i, (name, arguments, bad) in enumerate(calls) if not bad]
 
 
+def _has(arguments: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return all(key in arguments and equal(arguments[key], wanted[key]) for key in wanted)
+
+
 def _called(spec: Called, evidence: Evidence) -> _Finding:
     calls = _successful(evidence.turns)
     hits = [
-        i
-        for i, name, arguments in calls
-        if name == spec.tool and all(equal(arguments.get(k), v) for k, v in spec.arguments.items())
+        i for i, name, arguments in calls if name == spec.tool and _has(arguments, spec.arguments)
     ]
     if not hits:
         return 0.0, f"{spec.tool} was not called successfully as asked"
@@ -96,7 +105,7 @@ def _called(spec: Called, evidence: Evidence) -> _Finding:
 
 
 def _never_called(spec: NeverCalled, evidence: Evidence) -> _Finding:
-    count = sum(call.name == spec.tool for t in evidence.turns for call in t.message.tool_calls)
+    count = sum(result.name == spec.tool for turn in evidence.turns for result in turn.results)
     return float(count == 0), f"{spec.tool} was called {count} times"
 
 
@@ -105,10 +114,11 @@ def _normal(text: str) -> str:
 
 
 def _heard(evidence: Evidence, text: str) -> bool:
+    """Only what the user answered was said to her: no text beside calls, no cut message."""
     return any(
         _normal(text) in _normal(turn.message.content)
         for turn in evidence.turns
-        if not turn.message.tool_calls
+        if turn.reply is not None
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
-from muarl.dialogue import Dialogue
+from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
+from muarl.errors import EpisodeError
 from muarl.policy import Policy
-from muarl.record import Episode, EpisodeKey
+from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.render import Renderer
 from muarl.scheduler.admission import EpisodePlan
-from muarl.seeds import derive_seed, generator
+from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
 
@@ -29,10 +31,26 @@ def episode_keys(
     ]
 
 
+def spread_keys(
+    tasks: Sequence[TaskSpec], count: int, *, run_seed: int, phase: str
+) -> list[EpisodeKey]:
+    """Keys of exactly `count` dialogues: each task in turn, as often as it takes.
+
+    Example:
+        Two tasks and three dialogues give the keys of a/0, a/1 and b/0.
+    """
+    rounds = math.ceil(count / len(tasks))
+    place = {task.id: number for number, task in enumerate(tasks)}
+    keys = episode_keys(tasks, run_seed=run_seed, phase=phase, group_size=rounds)
+    chosen = sorted(keys, key=lambda key: key.sample)[:count]
+    return sorted(chosen, key=lambda key: place[key.task_id])
+
+
 class DialogueRunner:
     """Runs planned dialogues of one domain: what the scheduler calls.
 
-    Within a group the persona is the same; the user's and the policy's draws differ.
+    Within a group the persona is the same; the user's and the policy's draws differ. They differ
+    between attempts too.
     """
 
     def __init__(
@@ -57,12 +75,8 @@ class DialogueRunner:
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key = plan.key
         task = self._tasks[key.task_id]
-        persona = self._domain.draw_persona(
-            task, generator(key.run_seed, key.phase, key.iteration, key.task_id, "persona")
-        )
-        user_seed = derive_seed(
-            key.run_seed, key.phase, key.iteration, key.task_id, key.sample, "user"
-        )
+        persona = self._persona(key)
+        user_seed = episode_seed(key, "user", plan.attempt)
         dialogue = Dialogue(
             key=key,
             domain=self._domain,
@@ -73,5 +87,25 @@ class DialogueRunner:
             renderer=self._renderer,
             limits=self._limits,
             temperature=self._temperature,
+            attempt=plan.attempt,
         )
         return await dialogue.run()
+
+    def fault_episode(self, plan: EpisodePlan, error: EpisodeError) -> Episode:
+        """The episode of a dialogue that was cut off from outside: all that is known without it."""
+        task = self._tasks[plan.key.task_id]
+        return Episode(
+            key=plan.key,
+            domain=self._domain.spec.id,
+            persona=self._persona(plan.key),
+            split=task.split,
+            task_hash=task.content_hash,
+            system=self._domain.spec.rules,
+            opening=UserReply(""),
+            outcome=Outcome.INFRA_FAULT,
+            error=str(error),
+        )
+
+    def _persona(self, key: EpisodeKey) -> str:
+        rng = generator(key.run_seed, key.phase, key.iteration, key.task_id, "persona")
+        return self._domain.draw_persona(self._tasks[key.task_id], rng)

@@ -8,8 +8,9 @@ import anyio
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group
+from muarl.scheduler.dialogues import DialogueRunner
 from muarl.scheduler.fuse import Fuse
-from muarl.scheduler.scheduler import Groups, Journal, Limits, RunDialogue, run_groups
+from muarl.scheduler.scheduler import Groups, Journal, Limits, run_groups
 from muarl.spec.run import RolloutSpec
 
 
@@ -46,7 +47,7 @@ def bounds(spec: RolloutSpec) -> Limits:
 
 async def run_round(
     keys: Sequence[EpisodeKey],
-    run_dialogue: RunDialogue,
+    runner: DialogueRunner,
     *,
     limits: Limits,
     journal: Journal,
@@ -67,7 +68,13 @@ async def run_round(
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     finished: dict[tuple[str, int, str], Group] = {}
     async with run_groups(
-        keys, run_dialogue, limits=limits, journal=journal, done=done, fuse=fuse
+        keys,
+        runner,
+        limits=limits,
+        journal=journal,
+        done=done,
+        fuse=fuse,
+        fault_episode=runner.fault_episode,
     ) as groups:
         async with anyio.create_task_group() as side:
             if stop is not None:

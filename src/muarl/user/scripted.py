@@ -29,7 +29,7 @@ class ScriptedUser:
     | `confirm`: asks for a yes | denies if the facts of her request are not named; changes her  |
     |                           | mind once, if persona and task say so; else confirms           |
     | `ask:<fact>`              | tells it, or says she does not know                            |
-    | `refuse`                  | takes it and goes on to her next request                       |
+    | `refuse`                  | takes it (`accept_refusal`, else `next`), goes on to the next  |
     | `done`                    | goes on to her next request, or thanks and leaves              |
     | anything else             | says so; out of patience, she leaves (`abandon`)               |
     """
@@ -80,8 +80,7 @@ class ScriptedUser:
         return UserReply(self._say("unclear"), act="unclear")
 
     def _answer_confirmation(self, text: str) -> UserReply:
-        named = all(f.value.casefold() in text.casefold() for f in self._request.facts)
-        if not named:
+        if not all(_names(text, fact.value) for fact in self._request.facts):
             return UserReply(self._say("deny"), act="deny")
         changed = self._request.instead
         if self._persona.changes_mind and changed is not None and not self._changed:
@@ -90,21 +89,21 @@ class ScriptedUser:
         return UserReply(self._say("confirm"), act="confirm")
 
     def _answer_question(self, fact_id: str) -> UserReply:
-        for fact in self._facts():
-            if fact.id == fact_id and self._disclosure(fact) != "never":
-                return UserReply(self._say(f"tell:{fact_id}", asked=fact_id), act=f"tell:{fact_id}")
-        return UserReply(self._say("unknown"), act="unknown")
+        fact = self._ledger().get(fact_id)
+        if fact is None or self._disclosure(fact) == "never":
+            return UserReply(self._say("unknown"), act="unknown")
+        return UserReply(self._say(f"tell:{fact_id}", asked=fact_id), act=f"tell:{fact_id}")
 
     def _move_on(self, how: str) -> UserReply:
         if not self._waiting:
             return UserReply(self._say("stop"), stop=True, act="stop")
         self._request = self._waiting.pop(0)
         self._changed = False
-        return UserReply(self._say("next"), act=how)
+        return UserReply(self._say(how if self._templates(how) else "next"), act=how)
 
-    def _facts(self) -> Iterator[FactSpec]:
-        yield from self._request.facts
-        yield from self._own_facts
+    def _ledger(self) -> dict[str, FactSpec]:
+        """Her facts by id; a fact of the request stands before one of her own."""
+        return {fact.id: fact for fact in (*self._own_facts, *self._request.facts)}
 
     def _disclosure(self, fact: FactSpec) -> Disclosure:
         return self._persona.disclose.get(fact.id, fact.disclose)
@@ -113,26 +112,23 @@ class ScriptedUser:
         """Word an act, telling nothing but what may be told (and `asked`)."""
         known = {
             fact.id: fact.value
-            for fact in reversed(list(self._facts()))
+            for fact in self._ledger().values()
             if self._disclosure(fact) == "volunteer" or fact.id == asked
         }
-        template = self._rng.choice(self._fitting(act, known))
+        template = self._rng.choice(self._fitting(act, {*known, "request"}))
         if "{request}" in template:
-            wording = self._rng.choice(self._fitting(f"ask:{self._request.ask}", known))
+            wording = self._rng.choice(self._fitting(f"ask:{self._request.ask}", set(known)))
             template = template.replace("{request}", wording)
         return _SLOT.sub(lambda slot: known[slot[1]], template)
 
-    def _fitting(self, act: str, known: dict[str, str]) -> list[str]:
-        """Templates of an act that need only known facts, and of those the most telling ones."""
-        slots = {
-            template: set(_SLOT.findall(template)) - {"request"}
-            for template in self._templates(act)
-        }
-        usable = {t: len(needs) for t, needs in slots.items() if needs <= known.keys()}
+    def _fitting(self, act: str, known: set[str]) -> list[str]:
+        """Templates of an act that need only known slots, and of those the most telling ones."""
+        slots = {template: set(_SLOT.findall(template)) for template in self._templates(act)}
+        usable = {t: len(needs - {"request"}) for t, needs in slots.items() if needs <= known}
         if not usable:
             raise UserError(
                 f"no phrasing for act {act!r} in split {self._split!r} that needs no more than "
-                f"{sorted(known)}; add one under user.phrasings"
+                f"{sorted(known - {'request'})}; add one under user.phrasings"
             )
         most = max(usable.values())
         return [template for template, count in usable.items() if count == most]
@@ -146,6 +142,13 @@ class ScriptedUser:
             if found:
                 return found
         return []
+
+
+def _names(text: str, value: str) -> bool:
+    """Whether a text holds a value as words of its own: `W4173` is not in `W41731`."""
+    before = r"(?<!\w)" if value[:1].isalnum() else ""
+    after = r"(?!\w)" if value[-1:].isalnum() else ""
+    return bool(re.search(before + re.escape(value.casefold()) + after, text.casefold()))
 
 
 def request_facts(request: RequestSpec) -> Iterator[FactSpec]:

@@ -29,7 +29,8 @@ async def gold_findings(
     domain = subject.domain
     wanted = task.reward if task.reward is not None else domain.spec.reward
     world = domain.world_for(task)
-    turns = [_turn(predicate.said.text) for predicate in wanted if predicate.said is not None]
+    heard = UserReply("")
+    turns = [_turn(p.said.text, heard) for p in wanted if p.said is not None]
     async with domain.server.session(world) as session:
         for index, gold in enumerate(task.gold):
             call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)

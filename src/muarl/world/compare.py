@@ -1,0 +1,166 @@
+"""What differs between two worlds or JSON values, path by path, and what makes them equal."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, MutableSequence
+from typing import Any
+
+import msgspec
+from pydantic_core import SchemaSerializer, core_schema
+
+Json = Any
+"""None, bool, int, float, str, or a list or str-keyed dict of such."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference between two worlds.
+
+    Attributes:
+        path: Dotted path, `orders.W4173.status`.
+        before: Plain value on the left, None if absent.
+        after: Plain value on the right, None if absent.
+        kind: "changed", "added" or "removed".
+    """
+
+    path: str
+    before: Json
+    after: Json
+    kind: str
+
+    def __str__(self) -> str:
+        if self.kind == "added":
+            return f"{self.path}: added {self.after!r}"
+        if self.kind == "removed":
+            return f"{self.path}: removed {self.before!r}"
+        return f"{self.path}: {self.before!r} -> {self.after!r}"
+
+
+class Node(ABC):
+    """What map and list nodes share; pydantic (and so MCP results) serialises nodes as plain data."""
+
+    __slots__ = ()
+    __pydantic_serializer__ = SchemaSerializer(
+        core_schema.any_schema(
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda node: plain(node))
+        )
+    )
+    _base: Any
+
+    @abstractmethod
+    def _peek(self, key: Any) -> Any:
+        """What is at a key or position; unlike reading it, this makes no node of the base's."""
+
+    @abstractmethod
+    def _changed(self) -> Collection[Any] | None:
+        """Keys or positions at which it may differ from its base; None if anywhere."""
+
+    def _is_unchanged(self) -> bool:
+        changed = self._changed()
+        return changed is not None and not changed
+
+    def __repr__(self) -> str:
+        return repr(plain(self))
+
+    def __eq__(self, other: object) -> bool:
+        return equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: object) -> Json:
+        return plain(self)
+
+
+def is_map(value: Any) -> bool:
+    """Whether a value is a JSON object, of a world or plain."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a JSON array, of a world or plain."""
+    return isinstance(value, (list, tuple, MutableSequence)) and not isinstance(value, bytearray)
+
+
+def plain(value: Any) -> Json:
+    """Copy a node, or anything made of mappings and sequences, into plain JSON data."""
+    if is_map(value):
+        return {str(key): plain(_peek(value, key)) for key in value}
+    if is_list(value):
+        return [plain(_peek(value, i)) for i in range(len(value))]
+    return value
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Canonical equality of two worlds or values."""
+    return next(_walk(left, right, ""), None) is None
+
+
+def diff(left: Any, right: Any) -> list[Change]:
+    """Every difference from `left` to `right`, in the order of keys and positions."""
+    return list(_walk(left, right, ""))
+
+
+def _same_leaf(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return bool(left == right) or (_is_nan(left) and _is_nan(right))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _origin(value: Any) -> Any:
+    """The container of a base that `value` is, or shows unchanged; else None."""
+    if isinstance(value, Node):
+        return value._base if value._is_unchanged() else None
+    return value if isinstance(value, (dict, list)) else None
+
+
+def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
+    origin = _origin(left)
+    if left is right or (origin is not None and origin is _origin(right)):
+        return
+    if is_map(left) and is_map(right):
+        yield from _walk_maps(left, right, path)
+    elif is_list(left) and is_list(right):
+        yield from _walk_lists(left, right, path)
+    elif is_map(left) or is_map(right) or is_list(left) or is_list(right):
+        yield Change(path, plain(left), plain(right), "changed")
+    elif not _same_leaf(left, right):
+        yield Change(path, left, right, "changed")
+
+
+def _walk_maps(left: Any, right: Any, path: str) -> Iterator[Change]:
+    for key in sorted(_keys_to_compare(left, right)):
+        at = f"{path}.{key}" if path else str(key)
+        if key in left and key in right:
+            yield from _walk(_peek(left, key), _peek(right, key), at)
+        elif key in left:
+            yield Change(at, plain(_peek(left, key)), None, "removed")
+        elif key in right:
+            yield Change(at, None, plain(_peek(right, key)), "added")
+
+
+def _keys_to_compare(left: Any, right: Any) -> set[str]:
+    if isinstance(left, Node) and isinstance(right, Node) and left._base is right._base:
+        ours, theirs = left._changed(), right._changed()
+        if ours is not None and theirs is not None:
+            return {*ours, *theirs}
+    return {*left, *right}
+
+
+def _walk_lists(left: Any, right: Any, path: str) -> Iterator[Change]:
+    for i in range(max(len(left), len(right))):
+        at = f"{path}.{i}" if path else str(i)
+        if i >= len(right):
+            yield Change(at, plain(_peek(left, i)), None, "removed")
+        elif i >= len(left):
+            yield Change(at, None, plain(_peek(right, i)), "added")
+        else:
+            yield from _walk(_peek(left, i), _peek(right, i), at)
+
+
+def _peek(value: Any, key: Any) -> Any:
+    return value._peek(key) if isinstance(value, Node) else value[key]

@@ -1,0 +1,116 @@
+"""A dialogue's world, and how whole worlds are forked, patched and looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muarl.world.compare import equal, is_list, is_map
+from muarl.world.nodes import MapNode, copied
+
+
+class World(MapNode):
+    """One dialogue's world: a document it can write without anyone else seeing it.
+
+    Example:
+        >>> base = World({"orders": {"W1": {"status": "pending"}}})
+        >>> mine, yours = base.fork(), base.fork()
+        >>> mine["orders"]["W1"]["status"] = "cancelled"
+        >>> yours["orders"]["W1"]["status"]
+        'pending'
+        >>> [str(change) for change in diff(base, mine)]
+        ["orders.W1.status: 'pending' -> 'cancelled'"]
+    """
+
+    __slots__ = ()
+
+    def fork(self, patch: Mapping[str, Any] | None = None) -> World:
+        """A new world with the same content, and `patch` merged over it.
+
+        The base is shared; of this world's own nodes those that were written are copied.
+
+        Args:
+            patch: Merged deeply: mappings are merged, everything else replaces.
+        """
+        fork = World(self._base)
+        copied(self, fork)
+        if patch:
+            _merge(fork, patch)
+        return fork
+
+
+class WorldProxy(World):
+    """Stands for the world that `resolve` returns, asked anew at every use.
+
+    It holds nothing itself: reading, writing, forking, comparing and serialising it are the same
+    as doing so with the world it stands for.
+    """
+
+    __slots__ = ("_resolve",)
+
+    def __init__(self, resolve: Callable[[], World]) -> None:
+        self._resolve = resolve
+
+    @property
+    def _base(self) -> Any:
+        return self._resolve()._base
+
+    @property
+    def _over(self) -> dict[str, Any]:  # type: ignore[override]
+        return self._resolve()._over
+
+    @property
+    def _gone(self) -> set[str]:  # type: ignore[override]
+        return self._resolve()._gone
+
+
+def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        present = into.get(key)
+        if isinstance(value, Mapping) and isinstance(present, MapNode):
+            _merge(present, value)
+        else:
+            into[key] = value
+
+
+def overwrite(world: MapNode, state: Mapping[str, Any]) -> None:
+    """Give `world` the content of `state`; what is equal already is not written."""
+    for key in [key for key in world if key not in state]:
+        del world[key]
+    for key, value in state.items():
+        present = world.get(key)
+        if isinstance(value, Mapping) and isinstance(present, MapNode):
+            overwrite(present, value)
+        elif key not in world or not equal(present, value):
+            world[key] = value
+
+
+def lookup(world: Any, path: str) -> Any:
+    """The value at a dotted path (list positions are numbers).
+
+    A key may itself hold dots: of the keys that the path can mean, the shortest counts.
+
+    Raises:
+        KeyError: Names the path as far as it could be walked, and the part that is not there.
+    """
+    value, walked, parts = world, 0, path.split(".")
+    while walked < len(parts):
+        step = _step(value, parts, walked)
+        if step is None:
+            raise KeyError(".".join(parts[: walked + 1]))
+        value, walked = step
+    return value
+
+
+def _step(value: Any, parts: list[str], walked: int) -> tuple[Any, int] | None:
+    """Where the next parts of a path lead: a value, and how many parts are walked then."""
+    if is_list(value):
+        part = parts[walked]
+        if part.isdecimal() and int(part) < len(value):
+            return value[int(part)], walked + 1
+    elif is_map(value):
+        for end in range(walked + 1, len(parts) + 1):
+            key = ".".join(parts[walked:end])
+            if key in value:
+                return value[key], end
+    return None
