@@ -8,7 +8,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 export OMP_WAIT_POLICY = PASSIVE
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: quickstart test lint vllm clean
+.PHONY: quickstart test lint vllm constraints clean
 
 quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl check domains/desk
@@ -26,6 +26,10 @@ lint: $(VENV)/.train $(VENV)/.test
 	$(VENV)/bin/muarl schema --check
 
 vllm: $(VENV)/.train $(VENV)/.vllm
+
+# New versions of everything, in constraints.txt; needs Python 3.11.
+constraints:
+	scripts/pin.sh $(PYTHON)
 
 clean:
 	rm -rf $(VENV) runs
