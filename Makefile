@@ -36,7 +36,7 @@ clean:
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "muarl needs Python 3.11 or newer; set PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[train]'
