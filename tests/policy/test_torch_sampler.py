@@ -427,3 +427,13 @@ async def test_outside_its_context_the_policy_refuses() -> None:
         await policy.generate(ask(PREFIX))
     with pytest.raises(PolicyError, match="closed"):
         await policy.generate(ask(PREFIX))
+
+
+async def test_an_error_of_the_block_leaves_it_as_it_is() -> None:
+    with pytest.raises(KeyError, match="bug"):
+        async with TorchPolicy(qwen(), max_len=64, slots=2):
+            raise KeyError("bug")
+    with anyio.move_on_after(0.01) as scope:
+        async with TorchPolicy(qwen(), max_len=64, slots=2):
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught

@@ -49,6 +49,7 @@ async def demonstrations(
     replay are left out; more than one in a hundred of those is an error.
 
     Raises:
+        SpecError: The domain has no expert, or the expert does not know an imperfection.
         TrainError: Too many had to be left out; says why the first was.
     """
     count = spec.episodes if count is None else count
@@ -59,6 +60,9 @@ async def demonstrations(
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
         agent = domain.expert(task, spec.imperfections, generator(str(key), run_seed, "expert"))
         return ExpertPolicy(agent, renderer)
+
+    # What is wrong with the expert or its imperfections is said once, not by each dialogue.
+    domain.expert(tasks[0], spec.imperfections, generator("probe"))
 
     runner = DialogueRunner(
         domain=domain,

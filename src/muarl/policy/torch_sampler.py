@@ -148,10 +148,11 @@ class TorchPolicy:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool | None:
+    ) -> None:
         self._tasks.cancel_scope.cancel()
         try:
-            return await self._tasks.__aexit__(kind, error, trace)
+            # The caller's own error is not told to the task group, which would wrap it.
+            await self._tasks.__aexit__(None, None, None)
         finally:
             self._fail("the embedded sampler was closed")
 

@@ -62,9 +62,12 @@ async def run_round(
         Every group, in the order of `keys`.
 
     Raises:
-        Interrupted: `stop` was requested before the last group was whole.
+        Interrupted: `stop` was requested before the last group was whole, or before the first
+            dialogue began: then none begins.
         FaultRateError: Too many dialogues ended in faults; all episodes are journaled.
     """
+    if stop is not None and stop.requested:
+        raise Interrupted
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     finished: dict[tuple[str, int, str], Group] = {}
     async with run_groups(

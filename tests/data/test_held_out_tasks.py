@@ -1,0 +1,134 @@
+"""Law L10: what is evaluated was not trained on, and it is as much as was asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from dialogue_kit import renderer
+from proof_shop import generated, with_expert
+from spec_files import write_all
+
+from muarl.data.demonstrations import Unjournaled
+from muarl.data.expert import ExpertPolicy
+from muarl.domain import Domain, load_domain
+from muarl.errors import SpecError
+from muarl.evaluate.held_out import (
+    evaluate_policy,
+    evaluate_trivial,
+    evaluation_tasks,
+    play_tasks,
+)
+from muarl.record import Outcome
+from muarl.seeds import generator
+from muarl.spec import RunSpec
+from muarl.testing import ScriptedPolicy
+
+
+def run(episodes: int = 5, **changes: object) -> RunSpec:
+    return RunSpec.model_validate(
+        {
+            "version": 1,
+            "domain": "domain.yaml",
+            "model": {"tiny": {}},
+            "grpo": {},
+            "rollout": {"max_tokens": 2_000, "context_tokens": 20_000},
+            "eval": {"episodes": episodes},
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    write_all(tmp_path)
+    generated(tmp_path)
+    with_expert(tmp_path)
+    return tmp_path
+
+
+def planted(shop: Path, twin: str) -> Domain:
+    """The shop, with one training task put into the other split."""
+    domain = load_domain(shop)
+    train, held_out = domain.tasks("train"), domain.tasks("held_out")
+    copy = train[1].model_copy(update={"split": "held_out", **({"id": twin} if twin else {})})
+    domain._tasks["held_out"] = (*held_out, copy)
+    return domain
+
+
+def test_other_tasks_than_those_trained_on_are_evaluated(shop: Path) -> None:
+    tasks = evaluation_tasks(load_domain(shop), run())
+    assert [task.id for task in tasks] == ["held_out-0", "held_out-1"]
+    assert [task.id for task in evaluation_tasks(load_domain(shop), run(episodes=1))] == [
+        "held_out-0"
+    ]
+
+
+@pytest.mark.parametrize("twin", ["", "renamed"])
+def test_a_task_that_is_trained_on_is_refused_by_its_id_and_by_its_content_L10(
+    shop: Path, twin: str
+) -> None:
+    with pytest.raises(SpecError, match="shares 1 tasks with what is trained on"):
+        evaluation_tasks(planted(shop, twin), run())
+
+
+def test_the_training_split_itself_is_refused_L10(shop: Path) -> None:
+    for changes in ({}, {"grpo": None, "cold_start": {}}):
+        spec = run(**{"eval": {"split": "train"}, **changes})
+        with pytest.raises(SpecError, match="split 'train' shares 3 tasks with what is trained on"):
+            evaluation_tasks(load_domain(shop), spec)
+    untrained = run(eval={"split": "train"}, grpo=None)
+    assert len(evaluation_tasks(load_domain(shop), untrained)) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("episodes", [1, 2, 3, 5])
+async def test_an_evaluation_plays_as_many_dialogues_as_the_run_says_L8(
+    shop: Path, episodes: int
+) -> None:
+    domain = load_domain(shop)
+    played = await play_tasks(
+        domain,
+        run(episodes),
+        renderer(),
+        lambda task, key: ExpertPolicy(domain.expert(task, {}, generator(str(key))), renderer()),
+        phase="p",
+        temperature=0.0,
+        journal=Unjournaled(),
+    )
+    assert [e.reward for e in played] == [1.0] * episodes
+    sizes = Counter(e.key.task_id for e in played).values()
+    assert max(sizes) - min(sizes) <= 1
+    assert len({e.key for e in played}) == episodes
+
+
+@pytest.mark.anyio
+async def test_a_policy_is_sampled_at_the_evaluations_temperature(shop: Path) -> None:
+    policy = ScriptedPolicy(["Done, anything else?"] * 9, encode=renderer().tokenizer.encode)
+    episodes = await evaluate_policy(
+        load_domain(shop),
+        run(2),
+        renderer(),
+        policy,
+        phase="cold",
+        temperature=0.25,
+        journal=Unjournaled(),
+    )
+    assert {request.temperature for request in policy.requests} == {0.25}
+    assert {e.key.phase for e in episodes} == {"eval:cold:T0.25"}
+
+
+@pytest.mark.anyio
+async def test_a_trivial_policy_is_scored_on_the_same_tasks_L10(shop: Path) -> None:
+    episodes = await evaluate_trivial(
+        load_domain(shop), run(2), renderer(), "do_nothing", journal=Unjournaled()
+    )
+    assert [e.key.task_id for e in episodes] == ["held_out-0", "held_out-1"]
+    assert [e.reward for e in episodes] == [0.0, 0.0]
+    assert not any(e.outcome.is_fault or e.outcome == Outcome.TRUNCATED_LENGTH for e in episodes)

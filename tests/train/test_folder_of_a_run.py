@@ -1,0 +1,155 @@
+"""The folder of a run: made, refused, taken up, and read after a crash (laws L8 and L9)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muarl.errors import RecordError, SetupError, SpecError
+from muarl.spec import RunSpec, load_spec
+from muarl.train.run_folder import RunFolder, versions, write_text
+
+
+def spec(**changes: object) -> RunSpec:
+    return RunSpec.model_validate(
+        {"version": 1, "domain": "d.yaml", "model": {"tiny": {}}, "grpo": {}, **changes}
+    )
+
+
+def create(
+    path: Path, run: RunSpec | None = None, *, resume: bool = False, overwrite: bool = False
+) -> RunFolder:
+    return RunFolder.create(path, run or spec(), resume=resume, overwrite=overwrite)
+
+
+def test_a_fresh_folder_says_what_ran_and_on_what(tmp_path: Path) -> None:
+    folder = create(tmp_path / "runs" / "one")
+    assert load_spec(folder.spec, RunSpec).spec == spec()
+    assert "lr_decay_iterations" in folder.spec.read_text(), "every default is written out"
+    assert json.loads((folder.path / "versions.json").read_text()) == versions()
+    assert {"python", "mcp", "anyio"} <= versions().keys()
+    assert list(folder.lines()) == []
+
+
+def test_a_run_is_not_written_over_unless_asked_to(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    folder.log("iteration", iteration=0)
+    with pytest.raises(
+        SetupError, match=r"already holds a run. Use --resume .* --overwrite .* --out"
+    ):
+        create(folder.path)
+    assert len(list(folder.lines())) == 1
+    (folder.path / "model").mkdir()
+    again = create(folder.path, spec(seed=1), overwrite=True)
+    assert list(again.lines()) == []
+    assert not again.model.exists()
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for flags in ({}, {"overwrite": True}):
+        with pytest.raises(SetupError, match="is not empty and holds no run"):
+            create(tmp_path, **flags)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_path_that_is_no_folder_is_refused_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(SetupError, match="cannot be used as a run's folder: Not a directory"):
+            create(path)
+
+
+def test_an_empty_folder_can_be_used(tmp_path: Path) -> None:
+    assert create(tmp_path).spec.exists()
+
+
+def test_a_run_is_taken_up_under_the_same_spec(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    folder.log("iteration", iteration=0, reward=0.5)
+    assert list(create(folder.path, resume=True).lines()) == [
+        {"kind": "iteration", "iteration": 0, "reward": 0.5}
+    ]
+
+
+def test_a_run_is_not_taken_up_under_another_spec_and_what_differs_is_named_L8(
+    tmp_path: Path,
+) -> None:
+    folder = create(tmp_path / "run", spec(grpo={"lr": 0.001}, cold_start={"lr": 0.002}))
+    with pytest.raises(SetupError) as caught:
+        create(folder.path, spec(grpo={"lr": 0.002}, cold_start={"lr": 0.001}), resume=True)
+    first, *lines = str(caught.value).splitlines()
+    assert "was run with another spec; cannot resume" in first
+    assert lines == ["  cold_start.lr: 0.002 -> 0.001", "  grpo.lr: 0.001 -> 0.002"]
+
+
+def test_a_resolved_spec_that_was_spoiled_is_named(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    folder.spec.write_text("version: 1\nsead: 3\n")
+    with pytest.raises(SpecError, match=r"spec\.resolved\.yaml:2:1: unknown field 'sead'"):
+        create(folder.path, resume=True)
+
+
+def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="holds no run to resume; leave --resume out"):
+        create(tmp_path / "run", resume=True)
+    assert not (tmp_path / "run").exists()
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def torn(folder: RunFolder, tail: bytes) -> None:
+    with folder.metrics.open("ab") as file:
+        file.write(tail)
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"kind": "iter', b"{", b'{"kind": "iteration", "iteration": 1}', b"\0\0", b"\xc3"]
+)
+def test_a_torn_last_line_is_dropped_and_never_joined_with_the_next_L9(
+    tmp_path: Path, tail: bytes
+) -> None:
+    folder = create(tmp_path / "run")
+    folder.log("iteration", iteration=0)
+    torn(folder, tail)
+    assert [line["iteration"] for line in folder.lines()] == [0]
+    again = create(folder.path, resume=True)
+    again.log("iteration", iteration=1)
+    assert [line["iteration"] for line in again.lines()] == [0, 1]
+
+
+@pytest.mark.parametrize("line", [b"{", b"5", b"[1]", b"\xff", b'"text"', b""])
+def test_a_damaged_line_is_named_L9(tmp_path: Path, line: bytes) -> None:
+    folder = create(tmp_path / "run")
+    folder.log("iteration", iteration=0)
+    torn(folder, line + b"\n")
+    folder.log("iteration", iteration=1)
+    with pytest.raises(RecordError, match=r"metrics\.jsonl:2: not a JSON object"):
+        list(folder.lines())
+
+
+def test_lines_that_are_written_again_are_dropped_first(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    for number in range(4):
+        folder.log("iteration", iteration=number, text="é\n")
+    folder.log("eval", phase="cold")
+    folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < 2)
+    assert [line.get("iteration", "eval") for line in folder.lines()] == [0, 1, "eval"]
+
+
+def test_a_metric_that_is_no_number_is_not_written(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        folder.log("iteration", reward=float("nan"))
+    assert list(folder.lines()) == []
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_text(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "new \ud800")
+    assert path.read_text() == "old"
