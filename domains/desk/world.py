@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .words import STRANGERS, email, order, order_id
+from .words import order, order_id, stranger
 
 
 def build() -> dict[str, dict[str, dict[str, str]]]:
@@ -13,5 +13,5 @@ def build() -> dict[str, dict[str, dict[str, str]]]:
     orders: dict[str, dict[str, str]] = {}
     while len(orders) < 300:
         split = rng.choice(("train", "held_out"))
-        orders[order_id(rng, split)] = order(rng, email(rng, split, STRANGERS))
+        orders[order_id(rng, split)] = order(rng, stranger(rng))
     return {"orders": orders}

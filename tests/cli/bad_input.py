@@ -24,7 +24,7 @@ domain: domain.yaml
 threads: 1
 model:
   tiny: {vocab_size: 400, hidden_size: 32, num_layers: 1, num_heads: 2, num_kv_heads: 1, head_dim: 16, ffn_size: 64}
-rollout: {concurrency: 64, max_tokens: 16, context_tokens: 512, attempts: 2}
+rollout: {concurrency: 64, max_tokens: 16, context_tokens: 1024, attempts: 2}
 grpo: {iterations: 1, tasks_per_iteration: 1}
 eval: {episodes: 70, temperatures: [1.0]}
 """

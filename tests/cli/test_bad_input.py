@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -327,6 +328,21 @@ def test_a_folder_that_cannot_be_made(muarl: InProcess, run_file: Path, out: Pat
             ending = muarl(*verb, "--out", where)
             ending.refuses(1, f"muarl: cannot make the run folder {where}: ", "--out")
     assert out.read_text() == "a file"
+
+
+@pytest.mark.parametrize("room", [100, 3_000, 30_000, 90_000, 200_000])
+def test_a_disk_that_is_full(room: int, muarl: InProcess, run_file: Path, out: Path) -> None:
+    spoil(run_file, "episodes: 70", "episodes: 6")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))  # of one file, as small as a disk
+    try:
+        ending = muarl("train", run_file, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    print(ending)
+    ending.refuses(1, "muarl: ", "(File too large)")
+    if (out / "episodes.journal").exists():
+        assert not [e for e in read_journal(out / "episodes.journal") if e.outcome.is_fault]
 
 
 def test_an_old_run_outlives_a_new_one_that_cannot_start(

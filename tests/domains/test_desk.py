@@ -183,7 +183,7 @@ class Nosy:
         if not self._reading:
             return self._agent.act(self._history)
         said = " ".join(message.content for message in history).replace(",", " ").split()
-        tool, argument = self._rng.choice([("get_order", "order_id"), ("find_orders", "email")])
+        tool, argument = self._rng.choice([("get_order", "order_id"), ("find_orders", "account")])
         call = ToolCall(id="read", name=tool, arguments={argument: self._rng.choice(said)})
         return Message("assistant", "", tool_calls=(call,))
 
@@ -214,20 +214,20 @@ def values(request: RequestSpec) -> set[str]:
 
 
 def entities(task: TaskSpec) -> set[str]:
-    """Orders and e-mail addresses that a task brings along or names."""
+    """Orders and accounts that a task brings along or names."""
     assert task.user is not None
     orders = task.world["orders"]
     named = {value for request in task.user.requests for value in values(request)}
     return {
         *orders,
-        *(order["email"] for order in orders.values()),
+        *(order["account"] for order in orders.values()),
         *(fact.value for fact in task.user.facts),
         *named,
         *(call.arguments["order_id"] for call in task.gold),
     }
 
 
-def test_the_splits_share_no_order_and_no_address_L10() -> None:
+def test_the_splits_share_no_order_and_no_account_L10() -> None:
     train, held_out = (
         {entity for task in desk().tasks(split) for entity in entities(task)} for split in SPLITS
     )

@@ -14,9 +14,11 @@ found. Does not own: the forward pass that fills it. Everything is dropped when 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 # A prefix is worth its own attention call from about this many tokens on.
@@ -103,11 +105,9 @@ class SlotCache:
         device: torch.device,
         learn_prefixes: bool = True,
     ) -> None:
-        # Zeros, not empty: masked positions are multiplied by zero, and 0 * NaN is NaN. On Linux
-        # pages of zeros take memory only once they are written.
         max_len = -(-max_len // SPAN_STEP) * SPAN_STEP
         shape = (slots, max_len, 2, kv_heads, head_dim)
-        self.layers = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.layers = [_zeros(shape, dtype, device) for _ in range(layers)]
         self.max_len = max_len
         self.token_bytes = 2 * kv_heads * head_dim * dtype.itemsize
         self._free = list(range(slots - 1, -1, -1))
@@ -245,3 +245,14 @@ class SlotCache:
                 del self._slots[dialogue]
                 return slot.index
         return None
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros, not empty: masked values are multiplied by zero, and 0 * NaN is NaN.
+
+    On a CPU NumPy's zeros, which take memory only where they are written; torch's take it all.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    size = math.prod(shape) * dtype.itemsize
+    return torch.from_numpy(np.zeros(size, dtype=np.uint8)).view(dtype).view(shape)

@@ -85,7 +85,7 @@ def engine_environment(threads: int) -> Iterator[None]:
 
 def family(processes: Iterable[BaseProcess]) -> list[Any]:
     """These processes and all below them, as psutil sees them."""
-    import psutil  # type: ignore[import-untyped]  # a requirement of vLLM's
+    import psutil  # a requirement of vLLM's
 
     found = []
     for process in processes:

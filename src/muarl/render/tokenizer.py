@@ -136,7 +136,7 @@ def train_tokenizer(
     """Train a byte-level BPE whose tokens may span words, so that stock sentences become short.
 
     What a policy must copy rather than know is kept apart, so that unseen values are spelled like
-    seen ones: digits go in pairs, a letter prefix of a number stands alone (`W4173` is `W 41 73`),
+    seen ones: digits go in pairs, a letter prefix of a number stands alone (`K41` is `K 41`),
     and each of `values` is never merged with its surroundings. A newline always stands alone:
     renderers encode `user` and the newline after it in two pieces, and the ids must agree.
 
@@ -149,10 +149,11 @@ def train_tokenizer(
     """
     tokenizer = Tokenizer(models.BPE())
     words = sorted({re.escape(v) for v in values if v.isalpha()}, key=len, reverse=True)
-    apart = [r"\n", r"\d{1,2}", r"[A-Za-z]+(?=\d)"]
+    # One pattern, tried in order: a split by a later one would not see what stands around it.
+    apart = [r"\n", r"\d{1,2}", r"[A-Za-z]+(?=\d)", r"(?<=\d)[A-Za-z]+"]
     if words:
         apart.append(rf"(?<![A-Za-z])(?:{'|'.join(words)})(?![A-Za-z])")
-    splits = [pre_tokenizers.Split(Regex(pattern), behavior="isolated") for pattern in apart]
+    splits = [pre_tokenizers.Split(Regex("|".join(apart)), behavior="isolated")]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )

