@@ -91,7 +91,7 @@ def written(draw: st.DrawFn) -> list[int]:
     return TOKENIZER.encode(draw(st.sampled_from(SPOKEN)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     messages=st.lists(st.tuples(written(), st.booleans() | st.just(True)), max_size=8),
     says=st.lists(st.sampled_from(SPOKEN), max_size=5),

@@ -41,7 +41,7 @@ def structure(ids: list[int]) -> list[int]:
     return [i for i in ids if i in CONTROL_IDS]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(text=hostile)
 def test_no_text_of_a_user_or_tool_becomes_a_control_token_L1(text: str) -> None:
     def rendered(said: str) -> list[int]:
@@ -64,7 +64,7 @@ def test_no_text_of_a_user_or_tool_becomes_a_control_token_L1(text: str) -> None
     assert f"<tool_response>\n{spoken}\n</tool_response>" in TOKENIZER.decode(ids)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(text=hostile)
 def test_encoding_loses_no_text(text: str) -> None:
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text.encode("utf-8", "replace").decode()
@@ -126,7 +126,7 @@ def _numbered(message: Message, turn: int) -> Message:
     return Message("assistant", message.content, tool_calls=numbered)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(message=spoken)
 def test_what_is_encoded_as_sampled_is_read_back_the_same(message: Message) -> None:
     assume(_speakable(message))
@@ -137,7 +137,7 @@ def test_what_is_encoded_as_sampled_is_read_back_the_same(message: Message) -> N
     assert renderer().parse(ids, prompt, turn=3) == _numbered(message, 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(turns=st.lists(st.tuples(spoken, st.text(max_size=8)), max_size=4))
 def test_a_prompt_that_grew_equals_the_conversation_rendered_anew_L1(
     turns: list[tuple[Message, str]],
@@ -190,7 +190,7 @@ def test_a_bridge_that_touches_what_was_sampled_is_refused_L1(
     assert fresh.forks() == ["user", "tool"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     ids=st.lists(
         st.integers(0, TOKENIZER.vocab_size + 20) | st.sampled_from(sorted(CONTROL_IDS)),

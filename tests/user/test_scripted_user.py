@@ -113,7 +113,7 @@ def converse(talk: ScriptedUser, messages: list[str]) -> list[UserReply]:
     raise AssertionError("a scripted user waited")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ledger=ledgers(), messages=AGENT, seed=st.integers(0, 2**32))
 def test_she_tells_what_is_asked_and_nothing_she_must_not(
     ledger: Any, messages: list[str], seed: int

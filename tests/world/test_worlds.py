@@ -96,7 +96,7 @@ _LIST_WRITES: dict[str, Callable[[Any, str, int, Any], Any]] = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(document=documents, data=st.data())
 def test_forks_behave_like_deep_copies_and_never_see_each_others_writes_L3(
     document: dict[str, Any], data: st.DataObject
@@ -256,7 +256,7 @@ def _edit_path(document: Any, path: str, write: Callable[[Any, Any], None]) -> N
     write(document, int(last) if isinstance(document, list) else last)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(left=documents, right=documents, data=st.data())
 def test_a_difference_is_empty_iff_equal_and_applied_to_left_gives_right_L3(
     left: dict[str, Any], right: dict[str, Any], data: st.DataObject
@@ -305,7 +305,7 @@ def test_a_change_explains_itself() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(left=documents, right=documents)
 def test_overwriting_gives_the_state_and_writes_only_what_differs(
     left: dict[str, Any], right: dict[str, Any]
@@ -318,7 +318,7 @@ def test_overwriting_gives_the_state_and_writes_only_what_differs(
     assert clean._is_unchanged()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(document=documents, data=st.data())
 def test_pydantic_and_repr_see_plain_data(document: dict[str, Any], data: st.DataObject) -> None:
     world, expected = World(document).fork(), copy.deepcopy(document)
