@@ -330,7 +330,7 @@ def test_a_folder_that_cannot_be_made(muarl: InProcess, run_file: Path, out: Pat
     assert out.read_text() == "a file"
 
 
-@pytest.mark.parametrize("room", [100, 3_000, 30_000, 90_000, 200_000])
+@pytest.mark.parametrize("room", [3_000, 30_000, 60_000, 90_000])
 def test_a_disk_that_is_full(room: int, muarl: InProcess, run_file: Path, out: Path) -> None:
     spoil(run_file, "episodes: 70", "episodes: 6")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
