@@ -10,12 +10,12 @@ from muarl.kernel.optimizer import adamw, cold_start_lr, grpo_lr, muon
 from muarl.spec.run import GrpoSpec
 
 
-def test_the_cold_start_s_rate_warms_up_and_falls_to_a_twentieth() -> None:
+def test_the_cold_start_s_rate_warms_up_is_held_and_falls_to_a_twentieth() -> None:
     rates = [cold_start_lr(step, steps=700, peak=1e-2) for step in range(700)]
     assert rates[0] == pytest.approx(1e-2 / 30)
-    assert rates[29] == rates[30] == pytest.approx(1e-2)
-    assert rates[365] == pytest.approx(1e-2 * (0.05 + 0.95 / 2))
-    assert rates[-1] == pytest.approx(5e-4, rel=1e-3)
+    assert set(rates[29:491]) == {1e-2}
+    assert rates[595] == pytest.approx(1e-2 / 2)
+    assert rates[-1] == pytest.approx(5e-4)
     assert rates[:30] == sorted(rates[:30])
     assert rates[30:] == sorted(rates[30:], reverse=True)
 

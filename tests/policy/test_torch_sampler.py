@@ -23,6 +23,7 @@ from muarl.policy.torch_sampler import TorchPolicy
 pytestmark = pytest.mark.anyio
 
 VOCAB = 64
+TEMPERATURES = [0.0, 0.7, 1.0, 1.3]
 PREFIX = [random.Random(0).randrange(VOCAB) for _ in range(60)]
 
 
@@ -99,9 +100,8 @@ async def converse(
     *,
     turns: int = 4,
     prefix: list[int] = PREFIX,
-    temperature: float = 1.0,
 ) -> list[tuple[GenerateRequest, Generation]]:
-    """A dialogue of several turns, its lengths drawn from its number."""
+    """A dialogue of several turns, its lengths and temperature given by its number."""
     draw = random.Random(number)
     context = list(prefix)
     exchanges = []
@@ -112,7 +112,7 @@ async def converse(
             dialogue=f"dialogue {number}",
             seed=1000 * number + turn,
             max_tokens=draw.randint(1, 9),
-            temperature=temperature,
+            temperature=TEMPERATURES[number % 4],
         )
         generation = await policy.generate(request)
         exchanges.append((request, generation))
@@ -136,16 +136,16 @@ async def converse_all(
     return results
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0, 1.3])
 @pytest.mark.parametrize("prefixes", [None, [], [PREFIX], [PREFIX[:40], PREFIX[:50], [1] * 40]])
 async def test_logprobs_of_many_dialogues_equal_a_plain_forward(
-    temperature: float, prefixes: list[list[int]] | None
+    prefixes: list[list[int]] | None,
 ) -> None:
     model = qwen()
     async with TorchPolicy(model, max_len=200, slots=12, prefixes=prefixes) as policy:
-        results = await converse_all(policy, range(12), temperature=temperature)
+        results = await converse_all(policy, range(12))
     exchanges = [exchange for result in results.values() for exchange in result]
     assert len(exchanges) == 48
+    assert {request.temperature for request, _ in exchanges} == set(TEMPERATURES)
     assert gap(model, exchanges) < 1e-5
 
 

@@ -117,7 +117,7 @@ def test_a_folder_that_holds_a_run_is_neither_overwritten_nor_resumed_under_anot
     with pytest.raises(SetupError, match="--overwrite"):
         RunFolder.create(out, spec, resume=False, overwrite=False)
     other = spec.model_copy(update={"seed": 6})
-    with pytest.raises(SetupError, match=r"- seed: 5\n\+ seed: 6"):
+    with pytest.raises(SetupError, match=r"seed: 5 -> 6"):
         RunFolder.create(out, other, resume=True, overwrite=False)
     with pytest.raises(SetupError, match="no run to resume"):
         RunFolder.create(tmp_path / "nothing", spec, resume=True, overwrite=False)
