@@ -9,6 +9,7 @@ export OMP_WAIT_POLICY = PASSIVE
 export TOKENIZERS_PARALLELISM = false
 
 .PHONY: quickstart test lint vllm constraints clean
+.NOTPARALLEL:  # two installs into one environment get in each other's way
 
 quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl check domains/desk

@@ -24,7 +24,7 @@ from muarl.kernel.model import load_model
 from muarl.record import Episode
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import load_run
-from muarl.train.engines import open_engine
+from muarl.train.engines import open_engine, shared_prompt
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALOGUES = 256
@@ -53,7 +53,8 @@ async def _measure(run_folder: Path, engine_name: str) -> dict[str, Any]:
     renderer = Renderer(TextTokenizer.load(folder))
     started = time.monotonic()
     rates = []
-    async with open_engine(spec, load_model(folder), folder) as engine:
+    prompt = await shared_prompt(domain, renderer)
+    async with open_engine(spec, load_model(folder), folder, prompt) as engine:
         start_s = time.monotonic() - started
         for number in range(ROUNDS + 1):  # the first warms up
             began = time.monotonic()

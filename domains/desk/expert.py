@@ -27,7 +27,6 @@ from .words import CITIES
 HABITS = ("skip_lookup", "skip_confirm", "quit", "stale", "comply", "refuse")
 
 _ORDER = re.compile(r"\b[A-Z]\d{2}\b")
-_ACCOUNT = re.compile(r"\b\d{2}[A-Z]\b")
 _CITY = re.compile(rf"\b({'|'.join(CITIES)})\b")
 _INTENT = {"cancel": r"\bcancel\b", "return": r"\breturn\b|\btake back\b", "redirect": r"\bto\b"}
 _CHANGE = re.compile(r"no\b|wait|hold|actually|sorry|that is wrong|wrong")
@@ -42,6 +41,7 @@ class _Wish:
     order_id: str | None = None
     city: str | None = None
     status: str | None = None
+    asked_account: bool = False
     confirmed: bool = False
 
 
@@ -86,15 +86,15 @@ class Expert:
                 return self._do(self._wish)
         if self._wish is None:
             return _say("Which order is it?")
-        number = _ACCOUNT.search(text)
-        if number is not None:
-            return self._call("find_orders", account=number[0])
+        if order is not None and self._wish.asked_account:  # accounts are named like orders
+            return self._call("find_orders", account=order[0])
         if order is not None and self._wish.order_id is None:
             self._wish.order_id = order[0]
         if city is not None and self._wish.city is None:
             self._wish.city = city[0]
         if self._wish.order_id is None:
             forgotten = any(word in text for word in ("know", "idea", "remember", "forgot"))
+            self._wish.asked_account = forgotten
             return _say("What is your account?" if forgotten else "Which order is it?")
         if self._wish.status is None:
             return self._look_up(self._wish)
@@ -109,7 +109,7 @@ class Expert:
             found = _ORDER.search(result.content)
             if found is None:
                 return _say("Sorry, I cannot find it.")
-            wish.order_id = found[0]
+            wish.order_id, wish.asked_account = found[0], False
             return self._look_up(wish)
         if result.name == "get_order":
             wish.status = result.content.split(", ")[-1]

@@ -16,7 +16,7 @@ FORBIDDEN = {"cancel": "shipped", "return": "pending", "redirect": "shipped"}
 TOOLS = {"cancel": "cancel_order", "return": "return_order", "redirect": "redirect_order"}
 
 PERSONAS = ("plain", "terse", "fickle", "forgetful")
-PERSONA_SHARES = (0.35, 0.25, 0.25, 0.15)
+PERSONA_SHARES = (0.3, 0.25, 0.25, 0.2)
 TWO_REQUESTS = 0.4
 REFUSAL = 0.15
 """Share of requests that the rules forbid. Pure-refusal tasks, which doing nothing solves, stay

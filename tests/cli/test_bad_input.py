@@ -326,11 +326,11 @@ def test_a_folder_that_cannot_be_made(muarl: InProcess, run_file: Path, out: Pat
     for where in (out, out / "below"):
         for verb in (["train", run_file], ["rollout", run_file, "--expert"]):
             ending = muarl(*verb, "--out", where)
-            ending.refuses(1, f"muarl: cannot make the run folder {where}: ", "--out")
+            ending.refuses(1, f"muarl: {where} cannot be used as a run's folder: ", "--out")
     assert out.read_text() == "a file"
 
 
-@pytest.mark.parametrize("room", [100, 3_000, 30_000, 90_000, 200_000])
+@pytest.mark.parametrize("room", [3_000, 30_000, 60_000, 90_000])
 def test_a_disk_that_is_full(room: int, muarl: InProcess, run_file: Path, out: Path) -> None:
     spoil(run_file, "episodes: 70", "episodes: 6")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -339,8 +339,7 @@ def test_a_disk_that_is_full(room: int, muarl: InProcess, run_file: Path, out: P
         ending = muarl("train", run_file, "--out", out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    print(ending)
-    ending.refuses(1, "muarl: ", "(File too large)")
+    ending.refuses(1, "muarl: ", "File too large")
     if (out / "episodes.journal").exists():
         assert not [e for e in read_journal(out / "episodes.journal") if e.outcome.is_fault]
 

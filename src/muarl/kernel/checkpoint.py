@@ -28,6 +28,7 @@ from safetensors.torch import load_file, save_file
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.kernel.step import Trainer
+from muarl.record.saving import saving
 
 CHECKPOINT_VERSION = 1
 Counters = Mapping[str, int | float | str]
@@ -44,7 +45,15 @@ def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep:
 
     Returns:
         The new checkpoint's folder.
+
+    Raises:
+        RecordError: The disk refused; the newest checkpoint is the one before.
     """
+    with saving(folder, SafetensorError):
+        return _save(folder, trainer, counters, keep)
+
+
+def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     older = _complete(folder)
     draft = folder / ".writing"

@@ -18,6 +18,7 @@ from transformers.utils.logging import (
 )
 
 from muarl.errors import SetupError
+from muarl.record.saving import saving
 from muarl.spec.run import TinyModelSpec
 
 _EMBEDDING_STD = 0.008
@@ -100,9 +101,13 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:
-    """Write config.json and model.safetensors; transformers and vLLM load the folder."""
-    path.mkdir(parents=True, exist_ok=True)
-    with _no_progress_bars():
+    """Write config.json and model.safetensors; transformers and vLLM load the folder.
+
+    Raises:
+        RecordError: The disk refused.
+    """
+    with saving(path, SafetensorError), _no_progress_bars():
+        path.mkdir(parents=True, exist_ok=True)
         model.save_pretrained(path)
 
 

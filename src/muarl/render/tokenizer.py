@@ -12,6 +12,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from muarl.errors import SetupError
+from muarl.record.saving import saving
 
 # The Qwen3 family's own names. True: cut out of ordinary text unless it is encoded as plain text.
 _CONTROL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -72,12 +73,17 @@ class TextTokenizer:
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and the config that transformers and vLLM expect beside it."""
         self._tokenizer.encode_special_tokens = False
-        self._tokenizer.save(str(folder / "tokenizer.json"))
-        self._tokenizer.encode_special_tokens = True
-        (folder / "tokenizer_config.json").write_text(
-            '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
-            '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
-        )
+        try:
+            # The tokenizers library raises bare Exception.
+            with saving(folder / "tokenizer.json", Exception):
+                self._tokenizer.save(str(folder / "tokenizer.json"))
+        finally:
+            self._tokenizer.encode_special_tokens = True
+        with saving(folder / "tokenizer_config.json"):
+            (folder / "tokenizer_config.json").write_text(
+                '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
+                '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+            )
 
     @property
     def vocab_size(self) -> int:

@@ -10,12 +10,16 @@ from pathlib import Path
 import anyio.to_thread
 from transformers import PreTrainedModel
 
+from muarl.domain import Domain
 from muarl.kernel.model import save_model
 from muarl.kernel.step import sample_logprobs
+from muarl.messages import Message
 from muarl.policy import Policy
+from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_engine import LogprobProbe, VllmPolicy
 from muarl.record import Sample, Span
+from muarl.render import Renderer
 from muarl.spec import RunSpec
 
 _PROBE_TOKENS = 64
@@ -38,7 +42,7 @@ class Engine:
 
 @asynccontextmanager
 async def open_engine(
-    run: RunSpec, model: PreTrainedModel, model_folder: Path
+    run: RunSpec, model: PreTrainedModel, model_folder: Path, shared_prompt: list[int]
 ) -> AsyncIterator[Engine]:
     """Start the engine the run names; it ends with the block.
 
@@ -46,6 +50,9 @@ async def open_engine(
         run: Says which, and how large.
         model: The trainer's model.
         model_folder: Holds the same weights, for engines with memory of their own.
+        shared_prompt: What all dialogues begin with; see `shared_prompt`. The embedded sampler
+            holds it once. Known from the start, it makes log-probs independent of what is sampled
+            beside a dialogue, to the last bit (law L5).
     """
     limits = run.rollout
     if run.engine == "vllm":
@@ -58,13 +65,32 @@ async def open_engine(
             yield Engine(vllm, _into_vllm(vllm, model))
         return
     async with TorchPolicy(
-        model, max_len=limits.context_tokens, slots=limits.concurrency
+        model,
+        max_len=limits.context_tokens,
+        slots=limits.concurrency,
+        prefixes=[shared_prompt],
     ) as embedded:
 
         async def forget(version: int) -> None:
             embedded.set_version(version)
 
         yield Engine(embedded, forget)
+
+
+async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
+    """Ids that every dialogue of a domain begins with: rules, tool schemas, and markup."""
+    tools = await domain.tools()
+    prompts = [
+        renderer.start(
+            [
+                Message(role="system", content=domain.spec.rules),
+                Message(role="user", content=opening),
+            ],
+            tools,
+        )
+        for opening in ("a", "0")
+    ]
+    return prompts[0][: common_prefix(*prompts)]
 
 
 def _into_vllm(policy: VllmPolicy, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:

@@ -32,7 +32,6 @@ from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpo
 from muarl.kernel.model import load_model, save_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
-from muarl.messages import Message
 from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
@@ -41,7 +40,7 @@ from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.train.cold_start import cold_start
-from muarl.train.engines import Engine, open_engine
+from muarl.train.engines import Engine, open_engine, shared_prompt
 from muarl.train.grpo import round_metrics, split_updates, token_drift, training_set, update_metrics
 from muarl.train.policy_model import open_model, samples_of
 from muarl.train.progress import Progress
@@ -81,21 +80,20 @@ async def train(
         done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
-        await _check_room(located, domain, renderer)
+        prompt = await shared_prompt(domain, renderer)
+        _check_room(located, prompt)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
-        await _Run(run, domain, folder, journal, done, model, renderer, progress, stop).go()
+        await _Run(run, domain, folder, journal, done, model, renderer, prompt, progress, stop).go()
 
 
-async def _check_room(located: Located[RunSpec], domain: Domain, renderer: Renderer) -> None:
-    """Refuse a context that the system prompt and the tools' schemas fill by themselves."""
-    system = Message(role="system", content=domain.spec.rules)
-    prompt = renderer.start([system], await domain.tools())
-    limit = located.spec.rollout.context_tokens
-    if len(prompt) + located.spec.rollout.max_tokens > limit:
+def _check_room(located: Located[RunSpec], prompt: list[int]) -> None:
+    """Refuse a context that the rules and the tools' schemas fill by themselves."""
+    limits = located.spec.rollout
+    if len(prompt) + limits.max_tokens > limits.context_tokens:
         message = (
             f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
-            f"{located.spec.rollout.max_tokens} not one message fits into {limit}. Raise it"
+            f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
         )
         raise SpecError([located.problem(("rollout", "context_tokens"), message)])
 
@@ -112,6 +110,7 @@ class _Run:
         done: dict[EpisodeKey, Episode],
         model: PreTrainedModel,
         renderer: Renderer,
+        prompt: list[int],
         progress: Progress,
         stop: StopSignal,
     ) -> None:
@@ -122,6 +121,7 @@ class _Run:
         self._done = done
         self._model = model
         self._renderer = renderer
+        self._prompt = prompt
         self._progress = progress
         self._stop = stop
         self._fuse = Fuse(run.rollout.max_fault_rate, run.rollout.concurrency)
@@ -133,7 +133,7 @@ class _Run:
         cold_model = self._folder.path / "cold_start"
         if not cold_model.exists():
             save_model(self._model, cold_model)
-        async with open_engine(self._run, self._model, cold_model) as engine:
+        async with open_engine(self._run, self._model, cold_model, self._prompt) as engine:
             await self._evaluate(engine, "cold")
             if self._run.grpo is not None:
                 await self._grpo(engine)

@@ -15,7 +15,7 @@ from muarl.scheduler import Group
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import generator
 from muarl.spec import RunSpec
-from muarl.train.engines import open_engine
+from muarl.train.engines import open_engine, shared_prompt
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -85,7 +85,8 @@ async def play(
             )
         source = model_folder(model)
         weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
-        async with open_engine(run, weights, source) as engine:
+        prompt = await shared_prompt(domain, renderer)
+        async with open_engine(run, weights, source, prompt) as engine:
             return await evaluate_policy(
                 domain,
                 run,

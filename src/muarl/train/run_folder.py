@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from muarl.errors import RecordError, SetupError
+from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
 from muarl.world import diff
 
@@ -96,9 +97,13 @@ class RunFolder:
         self.keep_lines(lambda _line: True)
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval or trivial."""
+        """Append one line to the metrics: `kind` is cold_start, iteration, eval or floor.
+
+        Raises:
+            RecordError: The disk refused.
+        """
         line = json.dumps({"kind": kind, **fields}, allow_nan=False)
-        with self.metrics.open("a", encoding="utf-8") as file:
+        with saving(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -120,7 +125,8 @@ class RunFolder:
     def keep_lines(self, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Drop the metrics that a resumed run is going to write again."""
         kept = [json.dumps(line) for line in self.lines() if keep(line)]
-        write_text(self.metrics, "".join(line + "\n" for line in kept))
+        with saving(self.metrics):
+            write_text(self.metrics, "".join(line + "\n" for line in kept))
 
 
 def write_text(path: Path, text: str) -> None:
