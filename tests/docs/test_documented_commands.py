@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,25 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return clone
 
 
+def carry_out(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr; if it takes too long, what it started ends with it."""
+    with subprocess.Popen(
+        command.split(),
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=900)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, errors
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
@@ -73,18 +93,9 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     environment["PYTHONPATH"] = str(clone / "src")
     said: dict[str, str] = {}
     for command in PLAN:
-        done = subprocess.run(
-            command.split(),
-            cwd=clone,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr[-4000:]}"
-        assert "Traceback" not in done.stderr
-        said[command] = done.stdout
+        code, said[command], errors = carry_out(command, clone, environment)
+        assert code == 0, f"{command}\n{said[command]}\n{errors[-4000:]}"
+        assert "Traceback" not in errors
 
     report = clone / "runs" / "quickstart" / "report.html"
     assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
