@@ -1,6 +1,7 @@
 """The gateway: what it answers, what it refuses and how, and that it lets go."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -37,9 +38,23 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def as_sampled(text: str) -> list[int]:
+    """A policy samples a tag as the token it is; encoded as text it would be spelled out."""
+    tokenizer = RENDERER.tokenizer
+    return [
+        token
+        for piece in re.split("(</?tool_call>)", text)
+        for token in (
+            [tokenizer.convert_tokens_to_ids(piece)]
+            if piece.endswith("tool_call>")
+            else tokenizer.encode(piece)
+        )
+    ]
+
+
 def says(*texts: str | Say) -> ScriptedPolicy:
     said = iter(texts)
-    return ScriptedPolicy(lambda _request: next(said), RENDERER.tokenizer.encode)
+    return ScriptedPolicy(lambda _request: next(said), as_sampled)
 
 
 @asynccontextmanager

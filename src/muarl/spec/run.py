@@ -21,11 +21,11 @@ class TinyModelSpec(Spec):
     """Width."""
     num_layers: Positive = 3
     """Depth."""
-    num_heads: Positive = 8
+    num_heads: Positive = 4
     """Attention heads."""
-    num_kv_heads: Positive = 4
+    num_kv_heads: Positive = 2
     """Key and value heads."""
-    head_dim: Positive = 16
+    head_dim: Positive = 32
     """Width of one head."""
     ffn_size: Positive = 384
     """Width of the feed-forward layers."""
