@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from multiprocessing import resource_tracker
 
 from muarl.messages import ToolCall
 
@@ -13,7 +14,16 @@ def call(tool: str, **arguments: object) -> ToolCall:
 
 
 def children() -> set[int]:
-    """Processes that this one started and that are not gone, zombies included."""
+    """Processes that this one started and that are not gone, zombies included.
+
+    But for Python's own resource tracker: started by an engine in an earlier test, say, it lives as
+    long as this process.
+    """
+    own = (os.getpid(), resource_tracker._resource_tracker._pid)
     table = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,comm="], capture_output=True, check=True)
     rows = [line.split(None, 2) for line in table.stdout.decode().splitlines()]
-    return {int(pid) for pid, parent, name in rows if int(parent) == os.getpid() and name != "ps"}
+    return {
+        int(pid)
+        for pid, parent, name in rows
+        if int(parent) == own[0] and int(pid) != own[1] and name != "ps"
+    }
