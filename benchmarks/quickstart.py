@@ -4,7 +4,7 @@
 
 Runs the quickstart on three seeds that were not used for tuning, each in a process of its own, then
 an ablation on the first of them, then samples with the embedded engine and with vLLM. The last line
-is one JSON object. Takes about 25 minutes on two cores.
+is one JSON object.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from muarl.train.run_folder import RunFolder, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "specs" / "quickstart.yaml"
-SEEDS = (101, 202, 303)
-"""Never used while settings were chosen; those were seeds 0 to 9."""
+SEEDS = (303, 404, 505)
+"""Never run while settings were chosen. Those were seeds 0 to 9; 101 and 202 were started on settings
+that were changed afterwards, so they no longer count. The held-out tasks are the same for all seeds
+and were looked at while settings and wordings were chosen."""
 
 
 def say(text: str) -> None:
