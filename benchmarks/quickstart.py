@@ -2,7 +2,7 @@
 
     python benchmarks/quickstart.py --json
 
-Runs the quickstart on three seeds that were not used for tuning, each in a process of its own, then
+Runs the quickstart on three training seeds that were not used for tuning, each in a process of its own, then
 an ablation on the first of them, then samples with the embedded engine and with vLLM. The last line
 is one JSON object.
 """
