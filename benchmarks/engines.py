@@ -19,7 +19,7 @@ import anyio
 
 from muarl.cli._running import prepare_torch
 from muarl.domain import load_domain
-from muarl.evaluate.held_out import evaluate_policy
+from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
 from muarl.record import Episode
 from muarl.render import Renderer, TextTokenizer
@@ -52,20 +52,15 @@ async def _measure(run_folder: Path, engine_name: str) -> dict[str, Any]:
     folder = run_folder / "model"
     renderer = Renderer(TextTokenizer.load(folder))
     started = time.monotonic()
+    held_out = HeldOut(domain=domain, run=spec, renderer=renderer, journal=Nowhere())
     rates = []
     prompt = await shared_prompt(domain, renderer)
     async with open_engine(spec, load_model(folder), folder, prompt) as engine:
         start_s = time.monotonic() - started
         for number in range(ROUNDS + 1):  # the first warms up
             began = time.monotonic()
-            episodes = await evaluate_policy(
-                domain,
-                spec,
-                renderer,
-                engine.policy,
-                phase=f"speed{number}",
-                temperature=1.0,
-                journal=Nowhere(),
+            episodes = await held_out.by_policy(
+                engine.policy, phase=f"speed{number}", temperature=1.0
             )
             rates.append(sum(e.num_sampled for e in episodes) / (time.monotonic() - began))
     return {"tokens_per_s": round(sorted(rates[1:])[ROUNDS // 2]), "start_s": round(start_s, 1)}

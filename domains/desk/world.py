@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .words import order, order_id, stranger
+from .words import SPLITS, order, order_id, stranger
 
 
 def build() -> dict[str, dict[str, dict[str, str]]]:
@@ -12,6 +12,5 @@ def build() -> dict[str, dict[str, dict[str, str]]]:
     rng = random.Random(300)
     orders: dict[str, dict[str, str]] = {}
     while len(orders) < 300:
-        split = rng.choice(("train", "held_out"))
-        orders[order_id(rng, split)] = order(rng, stranger(rng))
+        orders[order_id(rng, rng.choice(SPLITS))] = order(rng, stranger(rng))
     return {"orders": orders}

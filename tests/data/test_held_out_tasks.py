@@ -14,12 +14,7 @@ from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import (
-    evaluate_policy,
-    evaluate_trivial,
-    evaluation_tasks,
-    play_tasks,
-)
+from muarl.evaluate.held_out import HeldOut, evaluation_tasks
 from muarl.record import Outcome
 from muarl.seeds import generator
 from muarl.spec import RunSpec
@@ -38,6 +33,10 @@ def run(episodes: int = 5, **changes: object) -> RunSpec:
             **changes,
         }
     )
+
+
+def held_out(domain: Domain, spec: RunSpec) -> HeldOut:
+    return HeldOut(domain=domain, run=spec, renderer=renderer(), journal=Unjournaled())
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -93,14 +92,9 @@ async def test_an_evaluation_plays_as_many_dialogues_as_the_run_says_L8(
     shop: Path, episodes: int
 ) -> None:
     domain = load_domain(shop)
-    played = await play_tasks(
-        domain,
-        run(episodes),
-        renderer(),
+    played = await held_out(domain, run(episodes)).by(
         lambda task, key: ExpertPolicy(domain.expert(task, {}, generator(str(key))), renderer()),
         phase="p",
-        temperature=0.0,
-        journal=Unjournaled(),
     )
     assert [e.reward for e in played] == [1.0] * episodes
     sizes = Counter(e.key.task_id for e in played).values()
@@ -111,14 +105,8 @@ async def test_an_evaluation_plays_as_many_dialogues_as_the_run_says_L8(
 @pytest.mark.anyio
 async def test_a_policy_is_sampled_at_the_evaluations_temperature(shop: Path) -> None:
     policy = ScriptedPolicy(["Done, anything else?"] * 9, encode=renderer().tokenizer.encode)
-    episodes = await evaluate_policy(
-        load_domain(shop),
-        run(2),
-        renderer(),
-        policy,
-        phase="cold",
-        temperature=0.25,
-        journal=Unjournaled(),
+    episodes = await held_out(load_domain(shop), run(2)).by_policy(
+        policy, phase="cold", temperature=0.25
     )
     assert {request.temperature for request in policy.requests} == {0.25}
     assert {e.key.phase for e in episodes} == {"eval:cold:T0.25"}
@@ -126,9 +114,7 @@ async def test_a_policy_is_sampled_at_the_evaluations_temperature(shop: Path) ->
 
 @pytest.mark.anyio
 async def test_a_trivial_policy_is_scored_on_the_same_tasks_L10(shop: Path) -> None:
-    episodes = await evaluate_trivial(
-        load_domain(shop), run(2), renderer(), "do_nothing", journal=Unjournaled()
-    )
+    episodes = await held_out(load_domain(shop), run(2)).by_trivial("do_nothing")
     assert [e.key.task_id for e in episodes] == ["held_out-0", "held_out-1"]
     assert [e.reward for e in episodes] == [0.0, 0.0]
     assert not any(e.outcome.is_fault or e.outcome == Outcome.TRUNCATED_LENGTH for e in episodes)

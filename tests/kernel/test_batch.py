@@ -13,17 +13,23 @@ from muarl.record import Sample, Span
 
 def predicted(batch: MicroBatch) -> list[tuple[int, tuple[int, ...], int]]:
     """(sample, all tokens up to the predicting one, predicted token), read off the tensors."""
-    prefix, (_, width) = batch.prefix_ids.tolist(), batch.suffix_ids.shape
+    prefix = batch.prefix_ids.tolist()
+    ids, owners, positions = (
+        tensor.flatten().tolist() for tensor in (batch.suffix_ids, batch.owners, batch.positions)
+    )
     found = []
-    rows = [row for row, count in enumerate(batch.counts) for _ in range(count)]
-    pairs = zip(rows, batch.predictors.tolist(), batch.targets.tolist(), strict=True)
-    for row, place, target in pairs:
+    numbers = [number for number, count in enumerate(batch.counts) for _ in range(count)]
+    pairs = zip(numbers, batch.predictors.tolist(), batch.targets.tolist(), strict=True)
+    for number, place, target in pairs:
         if place < len(prefix):
             context = prefix[: place + 1]
         else:
-            assert (place - len(prefix)) // width == row
-            context = prefix + batch.suffix_ids[row, : (place - len(prefix)) % width + 1].tolist()
-        found.append((batch.samples[row], tuple(context), target))
+            end = place - len(prefix) + 1
+            start = owners.index(number)
+            assert owners[start:end] == [number] * (end - start)
+            assert positions[start:end] == list(range(len(prefix), len(prefix) + end - start))
+            context = prefix + ids[start:end]
+        found.append((batch.samples[number], tuple(context), target))
     return found
 
 
@@ -47,11 +53,32 @@ def test_the_docstring_s_example() -> None:
     s, u, e, sampled = 1, 4, 3, 2
     first = Sample([s, s, s, u, sampled, sampled, e], [Span(4, 6, 0)])
     second = Sample([s, s, s, u, u, sampled], [Span(5, 6, 0)])
-    (batch,) = make_micro_batches([first, second])
+    third = Sample([s, s, s, u, e, sampled, u, sampled], [Span(5, 6, 0), Span(7, 8, 0)])
+    (batch,) = make_micro_batches([first, second, third])
     assert batch.prefix_ids.tolist() == [s, s, s, u]
-    assert batch.suffix_ids.tolist() == [[sampled], [u]]
-    assert batch.predictors.tolist() == [3, 4, 5]
-    assert batch.targets.tolist() == [sampled] * 3
+    assert batch.suffix_ids.tolist() == [[e, sampled, u], [sampled, u, 0]]
+    assert batch.owners.tolist() == [[0, 0, 0], [1, 2, -1]]
+    assert batch.positions.tolist() == [[4, 5, 6], [4, 4, 0]]
+    assert batch.predictors.tolist() == [4, 6, 3, 7, 8]
+    assert batch.targets.tolist() == [sampled] * 5
+    assert batch.samples == (2, 0, 1)
+    assert batch.counts == (2, 2, 1)
+    assert batch.is_packed
+
+
+def test_a_model_that_cannot_share_gets_a_row_for_each_sample() -> None:
+    samples = [Sample([1, 2, *[3] * n], [Span(2, 2 + n, 0)]) for n in (9, 1, 2, 3)]
+    (batch,) = make_micro_batches(samples, share_prefix=False)
+    assert len(batch.suffix_ids) == 4
+    assert not batch.is_packed
+
+
+def test_the_budget_holds_when_a_short_sample_shortens_the_shared_prefix() -> None:
+    long = [1] * 50
+    samples = [Sample(long, [Span(3, 4, 0)])]
+    samples += [Sample([*long, *[n] * 20], [Span(60, 70, 0)]) for n in (2, 3, 4, 5)]
+    for batch in make_micro_batches(samples, max_tokens=140):
+        assert batch.suffix_ids.numel() <= 140
 
 
 def test_the_common_prefix_is_held_once_and_twins_keep_one_token() -> None:
@@ -65,6 +92,7 @@ def test_a_sample_alone_has_no_prefix() -> None:
     (batch,) = make_micro_batches([Sample([5, 6, 7], [Span(2, 3, 0)])])
     assert len(batch.prefix_ids) == 0
     assert batch.suffix_ids.tolist() == [[5, 6]]
+    assert not batch.is_packed
 
 
 def test_samples_of_different_prompts_are_not_mixed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import trivial_agent
@@ -19,65 +20,72 @@ from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 
 
-async def evaluate_policy(
-    domain: Domain,
-    run: RunSpec,
-    renderer: Renderer,
-    policy: Policy,
-    *,
-    phase: str,
-    temperature: float,
-    journal: Journal,
-    done: Mapping[EpisodeKey, Episode] | None = None,
-    stop: StopSignal | None = None,
-    on_group: Callable[[Group], None] = lambda _group: None,
-) -> list[Episode]:
-    """Play the run's evaluation tasks with one policy at one temperature.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """A run's evaluation tasks, to be played by one policy or another.
 
     With more episodes than tasks, each task is tried several times, as evenly as it goes.
+
+    Attributes:
+        domain: The domain.
+        run: Which tasks, how many episodes, users and limits.
+        renderer: Of the policies.
+        journal: Takes every episode.
+        done: Episodes that need not be played again.
+        stop: Drains on request.
+        on_group: Told each task's episodes.
     """
-    return await play_tasks(
-        domain,
-        run,
-        renderer,
-        lambda _task, _key: policy,
-        phase=f"eval:{phase}:T{temperature:g}",
-        temperature=temperature,
-        journal=journal,
-        done=done,
-        stop=stop,
-        on_group=on_group,
-    )
 
+    domain: Domain
+    run: RunSpec
+    renderer: Renderer
+    journal: Journal
+    done: Mapping[EpisodeKey, Episode] | None = None
+    stop: StopSignal | None = None
+    on_group: Callable[[Group], None] = lambda _group: None
 
-async def evaluate_trivial(
-    domain: Domain,
-    run: RunSpec,
-    renderer: Renderer,
-    name: str,
-    *,
-    journal: Journal,
-    done: Mapping[EpisodeKey, Episode] | None = None,
-    stop: StopSignal | None = None,
-) -> list[Episode]:
-    """Play the run's evaluation tasks with a trivial agent: the floor under every score."""
-    tools = await domain.tools()
+    async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
+        """One policy at one temperature."""
+        return await self.by(
+            lambda _task, _key: policy,
+            phase=f"eval:{phase}:T{temperature:g}",
+            temperature=temperature,
+        )
 
-    def agent(_task: TaskSpec, key: EpisodeKey) -> Policy:
-        rng = generator(key.run_seed, str(key), name)
-        return ExpertPolicy(trivial_agent(name, domain, tools, rng), renderer)
+    async def by_trivial(self, name: str) -> list[Episode]:
+        """A trivial agent: the floor under every score."""
+        tools = await self.domain.tools()
 
-    return await play_tasks(
-        domain,
-        run,
-        renderer,
-        agent,
-        phase=f"floor:{name}",
-        temperature=0.0,
-        journal=journal,
-        done=done,
-        stop=stop,
-    )
+        def agent(_task: TaskSpec, key: EpisodeKey) -> Policy:
+            rng = generator(key.run_seed, str(key), name)
+            return ExpertPolicy(trivial_agent(name, self.domain, tools, rng), self.renderer)
+
+        return await self.by(agent, phase=f"floor:{name}")
+
+    async def by(
+        self, policy_for: PolicyFor, *, phase: str, temperature: float = 0.0
+    ) -> list[Episode]:
+        """Whoever `policy_for` names for a task and an episode."""
+        tasks = evaluation_tasks(self.domain, self.run)
+        runner = DialogueRunner(
+            domain=self.domain,
+            tasks=tasks,
+            renderer=self.renderer,
+            limits=self.run.rollout,
+            user=self.run.user,
+            policy_for=policy_for,
+            temperature=temperature,
+        )
+        groups = await run_round(
+            spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),
+            runner,
+            limits=bounds(self.run.rollout),
+            journal=self.journal,
+            done=self.done,
+            stop=self.stop,
+            on_group=self.on_group,
+        )
+        return [episode for group in groups for episode in group.episodes]
 
 
 def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
@@ -109,40 +117,3 @@ def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
 def _content(task: TaskSpec) -> str:
     """What a task is made of, whatever it is called and wherever it stands."""
     return task.model_dump_json(exclude={"id", "split"})
-
-
-async def play_tasks(
-    domain: Domain,
-    run: RunSpec,
-    renderer: Renderer,
-    policy_for: PolicyFor,
-    *,
-    phase: str,
-    temperature: float,
-    journal: Journal,
-    done: Mapping[EpisodeKey, Episode] | None = None,
-    stop: StopSignal | None = None,
-    on_group: Callable[[Group], None] = lambda _group: None,
-) -> list[Episode]:
-    """Play the run's evaluation tasks with whoever `policy_for` names."""
-    tasks = evaluation_tasks(domain, run)
-    keys = spread_keys(tasks, run.eval.episodes, run_seed=run.seed, phase=phase)
-    runner = DialogueRunner(
-        domain=domain,
-        tasks=tasks,
-        renderer=renderer,
-        limits=run.rollout,
-        user=run.user,
-        policy_for=policy_for,
-        temperature=temperature,
-    )
-    groups = await run_round(
-        keys,
-        runner,
-        limits=bounds(run.rollout),
-        journal=journal,
-        done=done,
-        stop=stop,
-        on_group=on_group,
-    )
-    return [episode for group in groups for episode in group.episodes]

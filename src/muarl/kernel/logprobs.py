@@ -1,6 +1,6 @@
 """Log-probs of sampled tokens, and of no other.
 
-P prefix tokens, B samples, S suffix tokens, N sampled tokens, H hidden width, V vocabulary.
+P prefix tokens, B rows of S suffix tokens, N sampled tokens, H hidden width, V vocabulary.
 
 Four things make this cheap, and none changes a result beyond rounding (law L6):
 
@@ -10,7 +10,7 @@ Four things make this cheap, and none changes a result beyond rounding (law L6):
    sampled token, not all P + B·S.
 3. The output layer sees them in chunks and forgets their logits: no [N, V] tensor ever exists. The
    backward pass computes a chunk's logits again.
-4. Padding stands on the right, where causal attention hides it, so no mask depends on the sample.
+4. Short samples fill up the rows of long ones, and see only their own tokens and the prefix.
 """
 
 from __future__ import annotations
@@ -104,30 +104,37 @@ def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:
     prefix = len(batch.prefix_ids)
     in_suffix = batch.predictors >= prefix
     suffix_rows = batch.predictors[in_suffix] - prefix
-    if not prefix:
+    if not prefix and not batch.is_packed:
+        # Causal attention hides the padding, which stands on the right.
         with _last_feed_forward_on(backbone, suffix_rows):
             output = backbone(batch.suffix_ids, use_cache=False)
         own: Tensor = output.last_hidden_state.flatten(0, 1)
         return own
-    with _last_feed_forward_on(backbone, batch.predictors[~in_suffix]):
-        shared = backbone(batch.prefix_ids[None], past_key_values=DynamicCache(), use_cache=True)
-    rows, width = batch.suffix_ids.shape
-    cache = DynamicCache(
-        (keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
-        for keys, values, *_ in shared.past_key_values
-    )
-    # A suffix token sees the whole prefix and its own past; the same for every row.
-    device = batch.suffix_ids.device
-    mask = torch.ones(width, prefix + width, dtype=torch.bool, device=device).tril(prefix)
+    cache, before = DynamicCache(), []
+    if prefix:
+        with _last_feed_forward_on(backbone, batch.predictors[~in_suffix]):
+            shared = backbone(batch.prefix_ids[None], past_key_values=cache, use_cache=True)
+        rows = len(batch.suffix_ids)
+        cache = DynamicCache(
+            (keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
+            for keys, values, *_ in shared.past_key_values
+        )
+        before = [shared.last_hidden_state[0]]
     with _last_feed_forward_on(backbone, suffix_rows):
         output = backbone(
             batch.suffix_ids,
-            attention_mask=mask[None, None],
-            position_ids=torch.arange(prefix, prefix + width, device=device)[None],
+            attention_mask=_sees(batch.owners, prefix)[:, None],
+            position_ids=batch.positions,
             past_key_values=cache,
             use_cache=True,
         )
-    return torch.cat([shared.last_hidden_state[0], output.last_hidden_state.flatten(0, 1)])
+    return torch.cat([*before, output.last_hidden_state.flatten(0, 1)])
+
+
+def _sees(owners: Tensor, prefix: int) -> Tensor:
+    """[B, S, P + S] whether a suffix token sees a token: all of the prefix, and its own past."""
+    own_past = (owners[:, :, None] == owners[:, None, :]).tril()
+    return torch.cat([own_past.new_ones(*owners.shape, prefix), own_past], dim=-1)
 
 
 @contextmanager

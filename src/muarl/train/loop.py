@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from muarl.data.demonstrations import demonstrations
 from muarl.data.trivial import TRIVIAL
 from muarl.domain import Domain
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluate_policy, evaluate_trivial
+from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpoint
 from muarl.kernel.model import load_model, save_model
@@ -145,15 +145,7 @@ class _Run:
         todo = [name for name in TRIVIAL if name not in known]
         self._progress.phase("floor", len(todo))
         for number, name in enumerate(todo, start=1):
-            episodes = await evaluate_trivial(
-                self._domain,
-                self._run,
-                self._renderer,
-                name,
-                journal=self._journal,
-                done=self._done,
-                stop=self._stop,
-            )
+            episodes = await self._held_out().by_trivial(name)
             summary = summarise(episodes, seed=self._run.seed)
             self._folder.log("floor", name=name, success=msgspec.to_builtins(summary.success))
             self._progress.advance(number, **{name: summary.success.value})
@@ -234,17 +226,8 @@ class _Run:
                 self._progress.advance(counted)
 
             started = time.monotonic()
-            episodes = await evaluate_policy(
-                self._domain,
-                self._run,
-                self._renderer,
-                engine.policy,
-                phase=phase,
-                temperature=temperature,
-                journal=self._journal,
-                done=self._done,
-                stop=self._stop,
-                on_group=count,
+            episodes = await self._held_out(count).by_policy(
+                engine.policy, phase=phase, temperature=temperature
             )
             summary = summarise(episodes, seed=self._run.seed)
             self._folder.log(
@@ -258,6 +241,17 @@ class _Run:
                 f"held-out success, {phase}, T={temperature:g}: {summary.success} "
                 f"on {summary.n} dialogues"
             )
+
+    def _held_out(self, on_group: Callable[[Group], None] = lambda _group: None) -> HeldOut:
+        return HeldOut(
+            domain=self._domain,
+            run=self._run,
+            renderer=self._renderer,
+            journal=self._journal,
+            done=self._done,
+            stop=self._stop,
+            on_group=on_group,
+        )
 
     async def _grpo(self, engine: Engine) -> None:
         spec = self._run.grpo

@@ -7,7 +7,7 @@ from pathlib import Path
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain
 from muarl.errors import SetupError
-from muarl.evaluate.held_out import evaluate_policy, play_tasks
+from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
 from muarl.record import Episode, JournalWriter
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
@@ -67,34 +67,31 @@ async def play(
 
     progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
     with JournalWriter(folder.journal) as journal:
+
+        def held_out(renderer: Renderer, run: RunSpec = run) -> HeldOut:
+            return HeldOut(
+                domain=domain,
+                run=run,
+                renderer=renderer,
+                journal=journal,
+                stop=stop,
+                on_group=count,
+            )
+
         if model is None:
             renderer = Renderer(train_tokenizer([], vocab_size=300))
             by_bytes = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
-            return await play_tasks(
-                domain,
-                run.model_copy(update={"rollout": by_bytes}),
-                renderer,
+            return await held_out(renderer, run.model_copy(update={"rollout": by_bytes})).by(
                 lambda task, key: ExpertPolicy(
                     domain.expert(task, {}, generator(key.run_seed, str(key), "expert")), renderer
                 ),
                 phase=phase,
                 temperature=temperature,
-                journal=journal,
-                stop=stop,
-                on_group=count,
             )
         source = model_folder(model)
         weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
         prompt = await shared_prompt(domain, renderer)
         async with open_engine(run, weights, source, prompt) as engine:
-            return await evaluate_policy(
-                domain,
-                run,
-                renderer,
-                engine.policy,
-                phase=phase,
-                temperature=temperature,
-                journal=journal,
-                stop=stop,
-                on_group=count,
+            return await held_out(renderer).by_policy(
+                engine.policy, phase=phase, temperature=temperature
             )
