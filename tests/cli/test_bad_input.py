@@ -127,6 +127,15 @@ def test_a_habit_that_the_expert_does_not_know_is_refused_where_the_run_names_it
     assert not out.exists()
 
 
+def test_a_domain_without_an_expert_is_refused_before_anything_is_made(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    spoil(run_file.parent / "domain.yaml", "expert: expert.py:Expert\n", "")
+    ending = muarl("rollout", run_file, "--expert", "--out", out)
+    ending.refuses(2, f"{run_file.parent / 'domain.yaml'}:1:1: ", "name one under `expert`")
+    assert not out.exists()
+
+
 def test_a_task_whose_gold_calls_do_not_earn_1(muarl: InProcess, run_file: Path) -> None:
     spoil(run_file.parent / "domain.yaml", "- gold_world: true", '- said: {text: "sorry"}')
     spoil(

@@ -1,5 +1,6 @@
 """`VllmPolicy` on a real vLLM engine and a tiny Qwen3 (about a minute, one engine for all)."""
 
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -93,13 +94,28 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> list[Weights]:
 async def policy(weights: list[Weights]) -> AsyncIterator[VllmPolicy]:
     environment = dict(os.environ)
     before = children()
+    complaints = Complaints(logging.WARNING)
     async with VllmPolicy(weights[0].folder, max_model_len=1024) as policy:
         assert dict(os.environ) == environment
         assert len(children() - before) >= 2
         staging = policy.staging_dir
         yield policy
+        logging.getLogger("vllm").addHandler(complaints)
+    logging.getLogger("vllm").removeHandler(complaints)
+    assert complaints.heard == [], "an orderly end is no failure"
     assert children() <= before, "the engine left processes behind"
     assert not staging.exists()
+
+
+class Complaints(logging.Handler):
+    """What a library logs while this is attached."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(record.getMessage())
 
 
 def children() -> set[int]:

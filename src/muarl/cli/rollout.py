@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(spec.threads)
     from muarl.evaluate.summary import summarise
     from muarl.record import Episode
+    from muarl.seeds import generator
     from muarl.train.playing import play
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if args.model is not None:
         require_engine(spec, args.model)
     domain = anyio.run(ready_domain, located)
+    if args.expert:  # one that is not there is said before a folder is made
+        domain.expert(domain.tasks(spec.eval.split)[0], {}, generator(0))
     out = args.out or Path("runs") / f"{args.spec.stem}-rollout"
     folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
     episodes: list[Episode] = []

@@ -177,6 +177,9 @@ class VllmPolicy:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        # Left running, it would see the engine end and log that as a failure.
+        if self._engine.output_handler is not None:
+            self._engine.output_handler.cancel()
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._stop)
 

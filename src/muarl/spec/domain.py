@@ -28,9 +28,9 @@ class ToolsSpec(Spec):
     """Program and arguments of a stdio server, started once per dialogue in the domain's folder."""
     world_resource: str | None = None
     """For `command`: URI of a resource that returns the server's final state as JSON."""
-    start_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    start_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """Seconds the server may take to start and list its tools."""
-    call_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    call_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """Seconds one call may take."""
     max_result_chars: Annotated[int, Field(gt=0)] = 20_000
     """Longer results are cut, and the cut is said in the result."""

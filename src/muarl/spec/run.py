@@ -23,7 +23,7 @@ class TinyModelSpec(Spec):
     """Depth."""
     num_heads: Positive = 4
     """Attention heads."""
-    num_kv_heads: Positive = 2
+    num_kv_heads: Positive = 4
     """Key and value heads."""
     head_dim: Positive = 32
     """Width of one head."""

@@ -80,8 +80,8 @@ class MemoryToolServer:
         serve: Serve,
         *,
         stateless: bool = False,
-        start_timeout_s: float = 10.0,
-        call_timeout_s: float = 10.0,
+        start_timeout_s: float = 30.0,
+        call_timeout_s: float = 30.0,
         max_result_chars: int = 20_000,
     ) -> None:
         self._serve = serve

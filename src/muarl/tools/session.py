@@ -36,8 +36,8 @@ Answer = TypeVar("Answer", bound=Result)
 class Limits(msgspec.Struct, frozen=True):
     """Deadlines and sizes of `ToolsSpec`."""
 
-    start_timeout_s: float = 10.0
-    call_timeout_s: float = 10.0
+    start_timeout_s: float = 30.0
+    call_timeout_s: float = 30.0
     max_result_chars: int = 20_000
 
 

@@ -65,8 +65,8 @@ class StdioToolServer:
         folder: Path,
         *,
         world_resource: str | None = None,
-        start_timeout_s: float = 10.0,
-        call_timeout_s: float = 10.0,
+        start_timeout_s: float = 30.0,
+        call_timeout_s: float = 30.0,
         max_result_chars: int = 20_000,
     ) -> None:
         self._command = tuple(command)
