@@ -26,7 +26,7 @@ from muarl.reward import Evidence, evaluate, reward_of
 from muarl.seeds import derive_seed
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
-from muarl.tools import ToolSession
+from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.world import World, diff
 
@@ -68,9 +68,12 @@ class Dialogue:
         limits: RolloutSpec,
         temperature: float | None = None,
         attempt: int = 1,
+        server: ToolServer | None = None,
     ) -> None:
+        """Prepare; `server` stands for the domain's own, as what watches it does."""
         self._key = key
         self._domain = domain
+        self._server = server or domain.server
         self._task = task
         self._persona = persona
         self._policy = policy
@@ -86,15 +89,15 @@ class Dialogue:
         started = anyio.current_time()
         world = self._domain.world_for(self._task)
         initial = world.fork()
-        error: str | None = None
+        error: EpisodeError | None = None
         try:
-            async with self._domain.server.session(world) as session:
+            async with self._server.session(world) as session:
                 self._log.tools = list(session.tools)
                 outcome = await self._talk(session, world)
         except UserError as fault:
-            outcome, error = Outcome.USER_FAULT, str(fault)
+            outcome, error = Outcome.USER_FAULT, fault
         except EpisodeError as fault:
-            outcome, error = Outcome.INFRA_FAULT, str(fault)
+            outcome, error = Outcome.INFRA_FAULT, fault
         episode = Episode(
             key=self._key,
             domain=self._domain.spec.id,
@@ -107,7 +110,8 @@ class Dialogue:
             tools=self._log.tools,
             turns=self._log.turns,
             samples=self._log.samples,
-            error=error,
+            fault=type(error).__name__ if error else None,
+            error=str(error) if error else None,
             changes=diff(initial, world),
             forks=self._log.forks,
         )
@@ -249,7 +253,8 @@ class Dialogue:
             episode.metrics = [evaluate(predicate, evidence) for predicate in observed]
             episode.reward = reward_of(episode.rewards)
         except EpisodeError as fault:
-            episode.outcome, episode.error = Outcome.INFRA_FAULT, str(fault)
+            episode.outcome = Outcome.INFRA_FAULT
+            episode.fault, episode.error = type(fault).__name__, str(fault)
             episode.reward, episode.rewards, episode.metrics = None, [], []
 
 
