@@ -55,7 +55,7 @@ def _place(world: MapNode, change: Change) -> tuple[Any, Any]:
         holder = holder[_key(holder, part, change)]
     if change.kind == "added":
         key: Any = int(last) if is_list(holder) and last.isdecimal() else last
-        if is_list(holder) and key == len(holder) or is_map(holder) and key not in holder:
+        if (is_list(holder) and key == len(holder)) or (is_map(holder) and key not in holder):
             return holder, key
         raise ValueError(f"{change.path}: nothing could be added there")
     key = _key(holder, last, change)
