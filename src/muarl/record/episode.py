@@ -67,6 +67,20 @@ class EpisodeKey(msgspec.Struct, frozen=True):
         return f"{self.phase}/{self.iteration}/{self.task_id}/{self.sample}"
 
 
+class EpisodeHead(msgspec.Struct, frozen=True):
+    """What of a stored episode can be read without reading its dialogue.
+
+    Attributes:
+        key: Identity.
+        outcome: Why it ended.
+        reward: In [0, 1]; None for faults.
+    """
+
+    key: EpisodeKey
+    outcome: Outcome
+    reward: float | None = None
+
+
 class UserReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a user did in one turn.
 
