@@ -14,15 +14,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import anyio
-
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
 from muarl.messages import Message, ToolResult, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
-from muarl.reward import Evidence, evaluate, reward_of
 from muarl.seeds import derive_seed
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
@@ -86,7 +83,6 @@ class Dialogue:
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
-        started = anyio.current_time()
         world = self._domain.world_for(self._task)
         initial = world.fork()
         error: EpisodeError | None = None
@@ -103,7 +99,7 @@ class Dialogue:
             domain=self._domain.spec.id,
             persona=self._persona,
             split=self._task.split,
-            task_hash=self._task.content_hash,
+            task_hash=self._task.situation_hash,
             system=self._domain.spec.rules,
             opening=self._log.opening,
             outcome=outcome,
@@ -117,7 +113,6 @@ class Dialogue:
         )
         if not outcome.is_fault:
             await self._score(episode, world)
-        episode.elapsed_s = anyio.current_time() - started
         return episode
 
     async def _talk(self, session: ToolSession, world: World) -> Outcome:
@@ -239,23 +234,14 @@ class Dialogue:
         return anew
 
     async def _score(self, episode: Episode, world: World) -> None:
-        spec = self._domain.spec
         try:
-            evidence = Evidence(
-                world=world,
-                gold_world=await self._domain.gold_world(self._task),
-                turns=episode.turns,
-                writes=spec.writes,
-            )
-            wanted = self._task.reward if self._task.reward is not None else spec.reward
-            observed = self._task.metrics if self._task.metrics is not None else spec.metrics
-            episode.rewards = [evaluate(predicate, evidence) for predicate in wanted]
-            episode.metrics = [evaluate(predicate, evidence) for predicate in observed]
-            episode.reward = reward_of(episode.rewards)
+            verdict = await self._domain.judge(self._task, world, episode.turns)
         except EpisodeError as fault:
             episode.outcome = Outcome.INFRA_FAULT
             episode.fault, episode.error = type(fault).__name__, str(fault)
-            episode.reward, episode.rewards, episode.metrics = None, [], []
+            return
+        episode.reward, episode.rewards = verdict.reward, verdict.rewards
+        episode.metrics = verdict.metrics
 
 
 def _answer(result: ToolResult) -> Message:
