@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from muarl.seeds import generator
@@ -31,10 +31,10 @@ class FaultPlan(Generic[Fault]):
         >>> plan.draw("train/0/task-1/0")  # a fault, or None in four cases of five
     """
 
-    def __init__(self, faults: Sequence[Fault], *, rate: float, seed: int = 0) -> None:
-        if not faults or not 0 <= rate <= 1:
-            raise ValueError(f"a plan needs faults and a rate in [0, 1]: {faults!r}, {rate!r}")
+    def __init__(self, faults: Iterable[Fault], *, rate: float, seed: int = 0) -> None:
         self._faults = tuple(faults)
+        if not self._faults or not 0 <= rate <= 1:
+            raise ValueError(f"a plan needs faults and a rate in [0, 1], not {faults!r}, {rate!r}")
         self._rate = rate
         self._seed = seed
         self._asked: Counter[Hashable] = Counter()
