@@ -100,7 +100,6 @@ def broken_serve(serve: Serve, fault: MemoryFault) -> Serve:
     Example:
         >>> server = MemoryToolServer(broken_serve(serve, "hang_in_call"), call_timeout_s=0.1)
     """
-
     # The MCP SDK takes most of a second to import; only a test that needs it pays for it.
     from mcp.server.mcpserver import MCPServer
 
