@@ -21,3 +21,10 @@ def domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Domain:
     notes = write_notes(tmp_path)
     monkeypatch.setattr(notes, "user", lambda *_: TalkingUser(["hello"]))
     return notes
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK waits two seconds for an exit and two more after SIGTERM; tests need not."""
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.15)
+    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 0.15)

@@ -49,13 +49,6 @@ async def test_failures_of_servers_in_memory_heal_by_being_tried_again_L2(domain
     assert num_lost(await play(domain, attempts=4)) < lost
 
 
-@pytest.fixture
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK waits two seconds for an exit and two more after SIGTERM; tests need not."""
-    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.15)
-    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 0.15)
-
-
 @pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("attempts", [1, 3])
