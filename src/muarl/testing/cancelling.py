@@ -88,35 +88,42 @@ def cancel_everywhere(
 def cancelled_at(wait: int) -> Iterator[anyio.CancelScope]:
     """A cancel scope that is cancelled as soon as the tasks begun in it have waited so often.
 
-    The task that opens it does not count on asyncio: let the work be done in a task group. On trio
-    every task counts.
+    Args:
+        wait: As in `at_wait`.
+    """
+    with anyio.CancelScope() as scope, at_wait(wait, scope.cancel):
+        yield scope
+
+
+@contextmanager
+def at_wait(wait: int, act: Callable[[], None]) -> Iterator[None]:
+    """Do something as soon as the tasks begun in this block have waited so often.
+
+    The task that opens the block does not count on asyncio: let the work be done in a task group.
+    On trio every task counts.
 
     Args:
-        wait: 1 for the first wait. Where there are fewer, nothing is cancelled.
+        wait: 1 for the first wait. Where there are fewer in the block, nothing is done.
+        act: What is done, between two steps of the event loop. It does not wait.
     """
-    scope = anyio.CancelScope()
-    waits = _Waits(wait, scope)
+    waits = _Waits(wait, act)
     if current_async_library() == "trio":
         import trio
 
         trio.lowlevel.add_instrument(waits)  # type: ignore[arg-type]
-
-        def stop() -> None:
+        try:
+            yield
+        finally:
             trio.lowlevel.remove_instrument(waits)  # type: ignore[arg-type]
-    else:
-        loop = asyncio.get_running_loop()
-        usual = loop.get_task_factory()
-        loop.set_task_factory(waits.make_task)
-
-        def stop() -> None:
-            loop.set_task_factory(usual)
-
+        return
+    loop = asyncio.get_running_loop()
+    usual = loop.get_task_factory()
+    loop.set_task_factory(waits.make_task)
     try:
-        with scope:
-            yield scope
+        yield
     finally:
+        loop.set_task_factory(usual)
         waits.over = True
-        stop()
 
 
 def _run(work: Work, wait: int, backend: str, around: Around | None) -> tuple[bool, list[str]]:
@@ -153,18 +160,18 @@ async def _some_rounds() -> None:
 
 
 class _Waits:
-    """Counts waits, and cancels at one of them. An instrument of trio, a task factory of asyncio."""
+    """Counts waits, and acts at one of them. An instrument of trio, a task factory of asyncio."""
 
-    def __init__(self, wait: int, scope: anyio.CancelScope) -> None:
+    def __init__(self, wait: int, act: Callable[[], None]) -> None:
         self._to_come = wait
-        self._scope = scope
+        self._act = act
         self.over = False
 
     def reached(self) -> None:
         """A task has come to a wait."""
         self._to_come -= 1
         if self._to_come == 0 and not self.over:
-            self._scope.cancel()
+            self._act()
 
     def after_task_step(self, _task: object) -> None:
         """Called by trio when a task has given way, or has ended."""
