@@ -17,10 +17,14 @@ class PassingFailure(Exception):
 
     Attributes:
         wait_s: How long the endpoint asks us to wait, if it does.
+        is_busy: The endpoint is well, and has too much to do.
     """
 
-    def __init__(self, words: str, wait_s: float | None = None) -> None:
+    def __init__(
+        self, words: str, wait_s: float | None = None, *, is_busy: bool = False
+    ) -> None:
         self.wait_s = wait_s
+        self.is_busy = is_busy
         super().__init__(words)
 
 

@@ -17,7 +17,8 @@ from muarl.messages import Message
 from muarl.policy import Policy
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
-from muarl.policy.vllm_engine import LogprobProbe, VllmPolicy
+from muarl.policy.logprob_probe import LogprobProbe
+from muarl.policy.vllm_engine import VllmPolicy
 from muarl.record import Sample, Span
 from muarl.render import Renderer
 from muarl.spec import RunSpec

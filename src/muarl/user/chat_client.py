@@ -15,9 +15,10 @@ import anyio
 import msgspec
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
+from muarl.http.call import Refused, call
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
-from muarl.http.transport import HttpReply, HttpRequest, Send, Unreachable, send
+from muarl.http.retry import Backoff, PassingFailure
+from muarl.http.transport import Send, send
 
 _TRIES = 5
 
@@ -122,16 +123,14 @@ class ChatClient:
         self, body: bytes, deadline: anyio.CancelScope, failures: list[PassingFailure]
     ) -> ChatReply:
         """Try until it goes well; what goes wrong on the way is added to `failures`."""
-        headers = {"Content-Type": "application/json", **self._key.headers}
-        request = HttpRequest("POST", self._url, headers, body)
         backoff = Backoff()
         for tried in range(1, _TRIES + 1):
             try:
-                return self._read(await self._send(request))
-            except Unreachable as error:
-                failure = PassingFailure(f"cannot be reached: {error}")
+                return _read(await call(self._send, self._key, "POST", self._url, body))
             except PassingFailure as error:
                 failure = error
+            except Refused as refusal:
+                raise self._error(str(refusal)) from refusal
             failures.append(failure)
             if tried == _TRIES:
                 break
@@ -145,19 +144,13 @@ class ChatClient:
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
 
-    def _read(self, reply: HttpReply) -> ChatReply:
-        if reply.status == 200:
-            try:
-                choice = _decoder.decode(reply.body).choices[0]
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
-                raise PassingFailure(f"answered with no chat completion: {error}") from error
-            return ChatReply(choice.message.content or "", choice.finish_reason == "length")
-        said = f"answered {reply.status}: {excerpt(reply.body)}"
-        if may_pass(reply.status):
-            raise PassingFailure(said, seconds_of(reply.retry_after))
-        if reply.status in (401, 403):
-            said += f" ({self._key.origin})"
-        raise self._error(said)
-
     def _error(self, words: str) -> EndpointError:
         return EndpointError(f"{self._url} (model {self.model!r}) {self._key.hide(words)}")
+
+
+def _read(body: bytes) -> ChatReply:
+    try:
+        choice = _decoder.decode(body).choices[0]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
+        raise PassingFailure(f"answered with no chat completion: {error}") from error
+    return ChatReply(choice.message.content or "", choice.finish_reason == "length")
