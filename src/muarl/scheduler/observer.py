@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from muarl.policy import EngineLoad
+from muarl.policy import EngineLoad, Policy
 from muarl.record import Episode
 from muarl.scheduler.admission import EpisodePlan, Group
+from muarl.tools import ToolServer
+from muarl.user import User
 
 
 class Observer:
@@ -38,3 +40,18 @@ class Observer:
             load: The reading.
             window: Dialogues that may be live from now on.
         """
+
+    def policy(self, plan: EpisodePlan, policy: Policy) -> Policy:
+        """What an attempt samples from: `policy`, or something around it that watches."""
+        del plan
+        return policy
+
+    def user(self, plan: EpisodePlan, user: User) -> User:
+        """Whom an attempt talks with, likewise."""
+        del plan
+        return user
+
+    def server(self, plan: EpisodePlan, server: ToolServer) -> ToolServer:
+        """Where an attempt's tools are, likewise."""
+        del plan
+        return server

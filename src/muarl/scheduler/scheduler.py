@@ -85,6 +85,7 @@ def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
         system="",
         opening=UserReply(""),
         outcome=Outcome.INFRA_FAULT,
+        fault=type(error).__name__,
         error=str(error),
     )
 
