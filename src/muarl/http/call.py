@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
+import anyio
+
 from muarl.http.key import ApiKey
-from muarl.http.retry import PassingFailure, excerpt, may_pass, seconds_of
+from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
 from muarl.http.transport import HttpRequest, Send, Unreachable
 
+Call = Callable[..., Awaitable[bytes]]
+"""`call` for one endpoint's key: `(method, url, body)` to the body of a 200."""
+
+_TRIES = 3
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -40,3 +48,19 @@ async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b""
     if reply.status in (401, 403):
         said += f" ({key.origin})"
     raise Refused(said, reply.status)
+
+
+async def persistently(call: Call, method: str, url: str, body: bytes = b"") -> bytes:
+    """`call` something that may be done twice, three times before giving up.
+
+    Raises:
+        PassingFailure: As the last try.
+        Refused: As the first.
+    """
+    backoff = Backoff()
+    for _ in range(_TRIES - 1):
+        try:
+            return await call(method, url, body)
+        except PassingFailure as failure:
+            await anyio.sleep(backoff.next_s() if failure.wait_s is None else failure.wait_s)
+    return await call(method, url, body)

@@ -20,9 +20,7 @@ class PassingFailure(Exception):
         is_busy: The endpoint is well, and has too much to do.
     """
 
-    def __init__(
-        self, words: str, wait_s: float | None = None, *, is_busy: bool = False
-    ) -> None:
+    def __init__(self, words: str, wait_s: float | None = None, *, is_busy: bool = False) -> None:
         self.wait_s = wait_s
         self.is_busy = is_busy
         super().__init__(words)

@@ -7,15 +7,12 @@ none from the model's folder, and labels what it samples with the version of the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from muarl.http.retry import PassingFailure
-from muarl.policy.protocol import EngineLoad, FinishReason, GenerateRequest, Generation
-from muarl.policy.vllm_versions import split_versions
+from muarl.policy.protocol import FinishReason, GenerateRequest
 
 GENERATE = "/inference/v1/generate"
 
@@ -79,13 +76,25 @@ def _body(token_ids: list[int], **sampling: Any) -> bytes:
     return msgspec.json.encode({"token_ids": token_ids, "sampling_params": sampling})
 
 
-def read_generation(body: bytes, version_of: Callable[[str], int], unlabelled: int) -> Generation:
-    """The message in an answer.
+class Sampled(msgspec.Struct, frozen=True):
+    """A message as the server gave it.
 
-    Args:
-        body: The answer.
-        version_of: What a label of weights stands for.
-        unlabelled: Version of a message that has no label.
+    Attributes:
+        token_ids: Sampled ids.
+        logprobs: One per id.
+        finish_reason: Why it ended.
+        spans: Label of the weights and half-open range of tokens, one after the other from first
+            to last; empty if the server says nothing.
+    """
+
+    token_ids: list[int]
+    logprobs: list[float]
+    finish_reason: FinishReason
+    spans: list[tuple[str, int, int]]
+
+
+def read_sampled(body: bytes) -> Sampled:
+    """The message in an answer.
 
     Raises:
         PassingFailure: It holds no whole message.
@@ -110,8 +119,7 @@ def read_generation(body: bytes, version_of: Callable[[str], int], unlabelled: i
         or bounds[-1] != len(logprobs)
     ):
         raise PassingFailure("answered with labels of weights that do not fit its tokens")
-    first, switches = split_versions(spans, version_of, unlabelled=unlabelled)
-    return Generation(choice.token_ids, logprobs, finish_reason, first, switches)
+    return Sampled(choice.token_ids, logprobs, finish_reason, spans)
 
 
 def read_label(body: bytes) -> str | None:
@@ -147,23 +155,3 @@ def _choice(reply: _Reply) -> _Choice:
     if len(reply.choices) != 1:
         raise PassingFailure(f"answered with {len(reply.choices)} messages; expected one")
     return reply.choices[0]
-
-
-_GAUGES = re.compile(
-    rb"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc|num_preemptions_total)"
-    rb"(?:\{[^}\n]*\})? ([0-9.eE+-]+)$",
-    re.MULTILINE,
-)
-
-
-def read_load(metrics: bytes) -> EngineLoad:
-    """How busy a server is, from its `/metrics`; of several engines behind one, the sum."""
-    found: dict[bytes, list[float]] = {}
-    for name, value in _GAUGES.findall(metrics):
-        found.setdefault(name, []).append(float(value))
-    return EngineLoad(
-        running=int(sum(found.get(b"num_requests_running", ()))),
-        waiting=int(sum(found.get(b"num_requests_waiting", ()))),
-        kv_use=max(found.get(b"kv_cache_usage_perc", ()), default=0.0),
-        preemptions=int(sum(found.get(b"num_preemptions_total", ()))),
-    )
