@@ -181,7 +181,8 @@ class Dialogue:
         sample.token_ids.extend(prompt[len(sample.token_ids) :])
         sample.token_ids.extend(generation.token_ids)
         end = start + len(generation.token_ids)
-        sample.spans.append(Span(start, end, generation.policy_version))
+        for first, last, version in generation.version_ranges():
+            sample.spans.append(Span(start + first, start + last, version))
         sample.logprobs.extend(generation.logprobs)
         if generation.finish_reason == "length":  # half a message is never taken for a call
             message = Message("assistant", self._renderer.tokenizer.decode(generation.token_ids))

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
 
     if args.model is not None:
-        require_engine(spec, args.model)
+        anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     if args.expert:  # one that is not there is said before a folder is made
         domain.expert(domain.tasks(spec.eval.split)[0], {}, generator(0))
