@@ -23,9 +23,14 @@ from muarl.render import Renderer
 from muarl.seeds import derive_seed
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
-from muarl.tools import ToolSession
+from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.world import World, diff
+
+_MAX_PADDING = 1024
+"""Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
+_ROUNDING = 1e-2
+"""What half precision may add to a log-prob of 0."""
 
 
 @dataclass
@@ -65,9 +70,12 @@ class Dialogue:
         limits: RolloutSpec,
         temperature: float | None = None,
         attempt: int = 1,
+        server: ToolServer | None = None,
     ) -> None:
+        """Prepare; `server` stands for the domain's own, as what watches it does."""
         self._key = key
         self._domain = domain
+        self._server = server or domain.server
         self._task = task
         self._persona = persona
         self._policy = policy
@@ -82,15 +90,15 @@ class Dialogue:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
         world = self._domain.world_for(self._task)
         initial = world.fork()
-        error: str | None = None
+        error: EpisodeError | None = None
         try:
-            async with self._domain.server.session(world) as session:
+            async with self._server.session(world) as session:
                 self._log.tools = list(session.tools)
                 outcome = await self._talk(session, world)
         except UserError as fault:
-            outcome, error = Outcome.USER_FAULT, str(fault)
+            outcome, error = Outcome.USER_FAULT, fault
         except EpisodeError as fault:
-            outcome, error = Outcome.INFRA_FAULT, str(fault)
+            outcome, error = Outcome.INFRA_FAULT, fault
         episode = Episode(
             key=self._key,
             domain=self._domain.spec.id,
@@ -103,7 +111,8 @@ class Dialogue:
             tools=self._log.tools,
             turns=self._log.turns,
             samples=self._log.samples,
-            error=error,
+            fault=type(error).__name__ if error else None,
+            error=str(error) if error else None,
             changes=diff(initial, world),
             forks=self._log.forks,
         )
@@ -160,19 +169,8 @@ class Dialogue:
                 history=tuple(self._log.history),
             )
         )
-        if not generation.token_ids or len(generation.token_ids) != len(generation.logprobs):
-            raise PolicyError(
-                f"the engine returned {len(generation.token_ids)} tokens with "
-                f"{len(generation.logprobs)} log-probs; expected at least one, and as many"
-            )
-        if not all(math.isfinite(logprob) for logprob in generation.logprobs):
-            raise PolicyError("the engine returned a log-prob that is not finite")
-        if len(generation.token_ids) > max_tokens:
-            raise PolicyError(
-                f"the engine returned {len(generation.token_ids)} tokens; asked for {max_tokens}"
-            )
-        if not set(self._renderer.stop_token_ids).isdisjoint(generation.token_ids[:-1]):
-            raise PolicyError("the engine went on sampling after a stop token")
+        if flaw := _flaw(generation, max_tokens, self._renderer):
+            raise PolicyError(f"the engine {flaw}")
         return generation
 
     def _record(self, prompt: list[int], generation: Generation) -> Turn:
@@ -233,10 +231,40 @@ class Dialogue:
         try:
             verdict = await self._domain.judge(self._task, world, episode.turns)
         except EpisodeError as fault:
-            episode.outcome, episode.error = Outcome.INFRA_FAULT, str(fault)
+            episode.outcome = Outcome.INFRA_FAULT
+            episode.fault, episode.error = type(fault).__name__, str(fault)
             return
         episode.reward, episode.rewards = verdict.reward, verdict.rewards
         episode.metrics = verdict.metrics
+
+
+def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
+    """What shows that an engine did not sample this as it was asked to, or ""."""
+    ids, logprobs = generation.token_ids, generation.logprobs
+    if not ids or len(ids) != len(logprobs):
+        return (
+            f"returned {len(ids)} tokens with {len(logprobs)} log-probs; expected at least one, "
+            "and as many"
+        )
+    if len(ids) > max_tokens:
+        return f"returned {len(ids)} tokens; asked for {max_tokens}"
+    known = renderer.tokenizer.vocab_size + _MAX_PADDING
+    if not 0 <= min(ids) <= max(ids) < known:
+        return f"returned token ids from {min(ids)} to {max(ids)}; the vocabulary ends at {known}"
+    if not all(math.isfinite(logprob) for logprob in logprobs):
+        return "returned a log-prob that is not finite"
+    if max(logprobs) > _ROUNDING:
+        return f"returned a log-prob of {max(logprobs):g}; no probability is above 1"
+    if not set(renderer.stop_token_ids).isdisjoint(ids[:-1]):
+        return "went on sampling after a stop token"
+    if generation.finish_reason not in ("stop", "length"):
+        return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
+    if generation.finish_reason == "stop" and ids[-1] not in renderer.stop_token_ids:
+        return (
+            f"says that it stopped, and the last token, {ids[-1]}, is none of the stop tokens "
+            f"{renderer.stop_token_ids}; stop tokens must be part of what it returns"
+        )
+    return ""
 
 
 def _answer(result: ToolResult) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -48,6 +48,32 @@ class Generation(msgspec.Struct, frozen=True):
     logprobs: list[float]
     finish_reason: FinishReason
     policy_version: int
+
+
+class EngineLoad(msgspec.Struct, frozen=True):
+    """How busy an engine is.
+
+    Attributes:
+        running: Messages being sampled.
+        waiting: Messages that wait inside the engine for their turn.
+        kv_use: Share of the memory for keys and values that is taken, in [0, 1].
+        preemptions: Messages thrown out of that memory since the engine started, to be computed
+            again.
+    """
+
+    running: int
+    waiting: int
+    kv_use: float
+    preemptions: int = 0
+
+
+@runtime_checkable
+class Loaded(Protocol):
+    """A policy that can say how busy its engine is; the scheduler then follows it."""
+
+    def load(self) -> EngineLoad | None:
+        """The load now, at no cost and without waiting; None where it is not known."""
+        ...
 
 
 class Policy(Protocol):

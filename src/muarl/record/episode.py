@@ -154,6 +154,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         turns: In order.
         samples: Training samples, one per unbroken prefix.
         outcome: Why it ended.
+        fault: Kind of fault: the error's name in `muarl.errors`, such as "PolicyError".
         error: What failed, for faults.
         reward: In [0, 1]; None for faults.
         rewards: Results of the reward's predicates.
@@ -174,6 +175,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     tools: list[ToolSpec] = []
     turns: list[Turn] = []
     samples: list[Sample] = []
+    fault: str | None = None
     error: str | None = None
     reward: float | None = None
     rewards: list[PredicateResult] = []

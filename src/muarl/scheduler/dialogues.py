@@ -12,6 +12,7 @@ from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.render import Renderer
 from muarl.scheduler.admission import EpisodePlan
+from muarl.scheduler.observer import Observer
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
@@ -50,7 +51,7 @@ class DialogueRunner:
     """Runs planned dialogues of one domain: what the scheduler calls.
 
     Within a group the persona is the same; the user's and the policy's draws differ. They differ
-    between attempts too.
+    between attempts too. What they talk with goes through `observer`, which may watch it at work.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DialogueRunner:
         user: UserSpec,
         policy_for: PolicyFor,
         temperature: float | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._domain = domain
         self._tasks = {task.id: task for task in tasks}
@@ -71,9 +73,10 @@ class DialogueRunner:
         self._user = user
         self._policy_for = policy_for
         self._temperature = temperature
+        self._observer = observer or Observer()
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
-        key = plan.key
+        key, observer = plan.key, self._observer
         task = self._tasks[key.task_id]
         persona = self._persona(key)
         user_seed = episode_seed(key, "user", plan.attempt)
@@ -82,12 +85,13 @@ class DialogueRunner:
             domain=self._domain,
             task=task,
             persona=persona,
-            policy=self._policy_for(task, key),
-            user=self._domain.user(self._user, task, persona, user_seed),
+            policy=observer.policy(plan, self._policy_for(task, key)),
+            user=observer.user(plan, self._domain.user(self._user, task, persona, user_seed)),
             renderer=self._renderer,
             limits=self._limits,
             temperature=self._temperature,
             attempt=plan.attempt,
+            server=observer.server(plan, self._domain.server),
         )
         return await dialogue.run()
 
@@ -103,6 +107,7 @@ class DialogueRunner:
             system=self._domain.spec.rules,
             opening=UserReply(""),
             outcome=Outcome.INFRA_FAULT,
+            fault=type(error).__name__,
             error=str(error),
         )
 

@@ -10,6 +10,7 @@ from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group
 from muarl.scheduler.dialogues import DialogueRunner
 from muarl.scheduler.fuse import Fuse
+from muarl.scheduler.observer import Observer
 from muarl.scheduler.scheduler import Groups, Journal, Limits, run_groups
 from muarl.spec.run import RolloutSpec
 
@@ -55,6 +56,7 @@ async def run_round(
     stop: StopSignal | None = None,
     fuse: Fuse | None = None,
     on_group: Callable[[Group], None] = lambda _group: None,
+    observer: Observer | None = None,
 ) -> list[Group]:
     """Run dialogues to the last group.
 
@@ -78,6 +80,7 @@ async def run_round(
         done=done,
         fuse=fuse,
         fault_episode=runner.fault_episode,
+        observer=observer,
     ) as groups:
         async with anyio.create_task_group() as side:
             if stop is not None:

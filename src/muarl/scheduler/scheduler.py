@@ -32,6 +32,7 @@ from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group
 from muarl.scheduler.fuse import Fuse
+from muarl.scheduler.observer import Observer
 
 T = TypeVar("T")
 
@@ -84,6 +85,7 @@ def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
         system="",
         opening=UserReply(""),
         outcome=Outcome.INFRA_FAULT,
+        fault=type(error).__name__,
         error=str(error),
     )
 
@@ -98,6 +100,7 @@ async def run_groups(
     done: Mapping[EpisodeKey, Episode] | None = None,
     fuse: Fuse | None = None,
     fault_episode: FaultEpisode = blank_fault,
+    observer: Observer | None = None,
 ) -> AsyncIterator[Groups]:
     """Run dialogues while the block is open; iterate over what it gives for the groups.
 
@@ -115,6 +118,7 @@ async def run_groups(
             out in their groups.
         fuse: One that has seen earlier rounds; default: a new one.
         fault_episode: Makes the episode of a dialogue that passed its deadline.
+        observer: Told what happens.
 
     Raises:
         FaultRateError: The fuse blew. Live dialogues are cancelled; final episodes are journaled.
@@ -129,7 +133,15 @@ async def run_groups(
     try:
         async with anyio.create_task_group() as live, send, receive:
             shell = _Shell(
-                admission, fuse, run_dialogue, fault_episode, limits.deadline_s, journal, live, send
+                admission=admission,
+                fuse=fuse,
+                run_dialogue=run_dialogue,
+                fault_episode=fault_episode,
+                deadline_s=limits.deadline_s,
+                journal=journal,
+                observer=observer or Observer(),
+                live=live,
+                send=send,
             )
             shell.start_what_fits()
             yield Groups(shell, receive)
@@ -195,12 +207,14 @@ class _Shell:
 
     def __init__(
         self,
+        *,
         admission: Admission,
         fuse: Fuse,
         run_dialogue: RunDialogue,
         fault_episode: FaultEpisode,
         deadline_s: float,
         journal: Journal,
+        observer: Observer,
         live: TaskGroup,
         send: MemoryObjectSendStream[Group],
     ) -> None:
@@ -210,6 +224,7 @@ class _Shell:
         self._fault_episode = fault_episode
         self._deadline_s = deadline_s
         self._journal = journal
+        self._observer = observer
         self._live = live
         self._send = send
         self.num_live = 0
@@ -226,6 +241,7 @@ class _Shell:
         """Fill the free slots; end the stream when nothing is left that could ever use one."""
         while (action := self.admission.take()) is not None:
             if isinstance(action, Group):
+                self._observer.group_whole(action)
                 self._start(self._hand_over, action, f"whole {action.key}")
             else:
                 self._start(self._run, action, f"dialogue {action.key}")
@@ -252,6 +268,7 @@ class _Shell:
 
     async def _attempt(self, plan: EpisodePlan) -> Episode:
         self.num_live += 1
+        self._observer.attempt_started(plan)
         try:
             with anyio.move_on_after(self._deadline_s):
                 return await self._run_dialogue(plan)
@@ -269,10 +286,15 @@ class _Shell:
         self._fuse.observe(episode)
         if self.admission.tries_again(plan, episode):
             self.num_retried += 1
+            self._observer.attempt_ended(plan, episode, 0.0)
             return None
         self._journal.append(episode)
         self.num_final += 1
-        return self.admission.finish(episode)
+        self._observer.attempt_ended(plan, episode, None)
+        group = self.admission.finish(episode)
+        if group is not None:
+            self._observer.group_whole(group)
+        return group
 
     async def _hand_over(self, group: Group | None) -> None:
         if group is not None:

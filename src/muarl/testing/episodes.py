@@ -82,6 +82,7 @@ def build_episode(
         "turns": turns,
         "samples": [Sample(ids, spans, logprobs)],
         "outcome": outcome,
+        "fault": "PolicyError" if outcome.is_fault else None,
         "error": "the endpoint is down" if outcome.is_fault else None,
         "reward": None if outcome.is_fault else reward,
     }
