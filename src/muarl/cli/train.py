@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
-    folder = RunFolder.create(out, spec, resume=args.resume, overwrite=args.overwrite)
+    moved = spec.moved(args.spec.parent, out)
+    folder = RunFolder.create(out, moved, resume=args.resume, overwrite=args.overwrite)
     with display() as progress:
 
         async def work(stop: StopSignal) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -188,3 +190,19 @@ class RunSpec(Spec):
     """Left out: no reinforcement learning."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+
+    def moved(self, old: Path, new: Path) -> RunSpec:
+        """The same run in a file of another folder: paths that are relative to it follow.
+
+        Args:
+            old: The folder of the file that it was read from.
+            new: The folder of the file that it is going to be written to.
+        """
+
+        def follow(path: str) -> str:
+            return path if os.path.isabs(path) else os.path.relpath(old / path, new)
+
+        model = self.model
+        if model.path is not None:
+            model = model.model_copy(update={"path": follow(model.path)})
+        return self.model_copy(update={"domain": follow(self.domain), "model": model})
