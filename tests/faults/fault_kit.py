@@ -39,14 +39,20 @@ def noting_policy() -> Sampler:
 
     def draw(request: GenerateRequest) -> tuple[list[int], bool]:
         if request.history[-1].role == "tool":
-            return ids_of("Done."), True
+            return words(None), True
         phase, iteration, task_id, sample = request.dialogue.split("/")
         key = EpisodeKey(0, phase, int(iteration), task_id, int(sample))
-        value = 1 if deserves(key) else 2
-        block = f'{{"name": "put", "arguments": {{"key": "a", "value": {value}}}}}'
-        return ids_of(called(block)), True
+        return words(deserves(key)), True
 
     return Sampler(draw)
+
+
+def words(reward: float | None) -> list[int]:
+    """Ids of what the policy says first, to earn this; None for what it says last."""
+    if reward is None:
+        return ids_of("Done.")
+    block = f'{{"name": "put", "arguments": {{"key": "a", "value": {1 if reward else 2}}}}}'
+    return ids_of(called(block))
 
 
 def serve_notes(world: World) -> MCPServer:

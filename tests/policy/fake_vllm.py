@@ -151,5 +151,7 @@ async def fake_vllm(
         fakes = [FakeVllm() for _ in range(count)]
         for number, fake in enumerate(fakes):
             mine = plan if number == 0 else None
-            fake.server = await stack.enter_async_context(http_server(fake.answer, mine, **settings))
+            fake.server = await stack.enter_async_context(
+                http_server(fake.answer, mine, **settings)
+            )
         yield fakes
