@@ -11,12 +11,14 @@ import anyio
 import pytest
 from dialogue_kit import note_task, renderer
 from fault_kit import ListJournal, deserves, limits, noting_policy, runner, serve_notes
+from noting_vllm import NotingVllm
 
 from muarl.domain import Domain
 from muarl.kernel.model import build_tiny_model
 from muarl.messages import Message
 from muarl.policy import GenerateRequest, Policy
 from muarl.policy.torch_sampler import TorchPolicy
+from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.scheduler.dialogues import episode_keys
 from muarl.scheduler.rounds import bounds, run_round
 from muarl.spec.run import LlmUserSpec, TinyModelSpec, UserSpec
@@ -113,6 +115,30 @@ def test_dialogues_with_a_user_behind_an_endpoint_L7(
 
     assert cancel_everywhere(work, backend=backend, around=around, check=rollout.check) > 50
     assert len(rollout.journal.episodes) == 2
+
+
+@both_backends
+def test_dialogues_with_a_policy_behind_an_endpoint_L7(domain: Domain, backend: str) -> None:
+    vllm = NotingVllm(KEYS)
+    journal = ListJournal()
+
+    async def work(policy: VllmServerPolicy) -> None:
+        rollout = Rollout(domain, MemoryToolServer(serve_notes, stateless=True), policy)
+        try:
+            await rollout()
+        finally:
+            rollout.check()
+            journal.episodes = rollout.journal.episodes
+
+    @asynccontextmanager
+    async def around() -> AsyncIterator[VllmServerPolicy]:
+        async with http_server(vllm.answer) as vllm.server:
+            async with VllmServerPolicy([vllm.url]) as policy:
+                yield policy
+            assert vllm.server.live == 0, "every connection was closed"
+
+    assert cancel_everywhere(work, backend=backend, around=around) > 50
+    assert len(journal.episodes) == 2
 
 
 @both_backends

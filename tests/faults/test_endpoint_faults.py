@@ -6,13 +6,11 @@ from typing import Any
 
 import fault_kit
 import pytest
-from fake_vllm import FakeVllm
-from fault_kit import RATE, deserves, keys_of, num_lost, play, words
+from fault_kit import RATE, keys_of, num_lost, play
+from noting_vllm import NotingVllm
 
-from muarl.dialogue import episode_seed
 from muarl.domain import Domain, load_domain
 from muarl.policy.vllm_server import VllmServerPolicy
-from muarl.seeds import derive_seed
 from muarl.spec.run import LlmUserSpec, UserSpec
 from muarl.testing import HTTP_FAULTS, FaultPlan, chat_answer, http_server
 from muarl.testing.http_server import HttpFault
@@ -41,11 +39,13 @@ def say(messages: list[dict[str, Any]]) -> str:
     return "Note it." if len(messages) == 2 else "Thanks.\n###STOP###"
 
 
-async def with_llm_user(domain: Domain, plan: FaultPlan[HttpFault], **given: Any) -> int:
+async def with_llm_user(
+    domain: Domain, plan: FaultPlan[HttpFault], timeout_s: float, **given: Any
+) -> int:
     """Lost dialogues of a round whose users are behind an endpoint that fails by a plan."""
     bare = load_domain(domain.folder)  # without the fixture's own users
     async with http_server(chat_answer(say), plan, slow_s=0.1, retry_after_s=0.05) as endpoint:
-        llm = LlmUserSpec(base_url=f"{endpoint.url}/v1", model="user", timeout_s=1.0)
+        llm = LlmUserSpec(base_url=f"{endpoint.url}/v1", model="user", timeout_s=timeout_s)
         lost = num_lost(await play(bare, user=UserSpec(llm=llm), tasks=TASKS, **given))
         assert plan.drawn.total() > 0
         return lost
@@ -57,42 +57,21 @@ async def test_no_failure_of_a_users_endpoint_becomes_a_reward_L2(
 ) -> None:
     monkeypatch.setattr("muarl.user.chat_client._TRIES", 1)
     plan = FaultPlan([fault], rate=RATE, seed=1)
-    assert (await with_llm_user(domain, plan) > 0) == (fault != "slow")
+    lost = await with_llm_user(domain, plan, timeout_s=1.0 if fault == "hang" else 20.0)
+    assert (lost > 0) == (fault != "slow")
 
 
 async def test_a_users_endpoint_is_asked_again_until_it_answers(domain: Domain) -> None:
     plan = FaultPlan(EVERY, rate=RATE, seed=1)
-    assert await with_llm_user(domain, plan, attempts=3) <= 2
+    assert await with_llm_user(domain, plan, timeout_s=2.0, attempts=3) <= 2
     assert plan.drawn.total() > 5
-
-
-class NotingVllm(FakeVllm):
-    """Samples what the noting policy says; knows dialogues by their seeds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._opening = {
-            derive_seed(episode_seed(key, "policy", attempt), 0): key
-            for key in keys_of(TASKS)
-            for attempt in range(1, 5)
-        }
-
-    def _generate(self, asked: dict[str, Any]) -> Any:
-        sampling = asked["sampling_params"]
-        if asked["token_ids"] == [1, 2, 3, 4]:  # the look at its log-probs
-            return super()._generate(asked)
-        key = self._opening.get(sampling["seed"])
-        ids = [*words(None if key is None else deserves(key)), sampling["stop_token_ids"][0]]
-        reply = self._reply(ids, [-0.5] * len(ids))
-        reply["choices"][0]["finish_reason"] = "stop"
-        return reply
 
 
 async def with_policy_endpoint(
     domain: Domain, plan: FaultPlan[HttpFault], timeout_s: float, **given: Any
 ) -> int:
     """Lost dialogues of a round whose policy is behind an endpoint that fails by a plan."""
-    vllm = NotingVllm()
+    vllm = NotingVllm(keys_of(TASKS))
     plan.rate = 0.0
     async with http_server(vllm.answer, plan, slow_s=0.1, retry_after_s=0.05) as vllm.server:
         async with VllmServerPolicy([vllm.url], timeout_s=timeout_s) as policy:
@@ -108,7 +87,8 @@ async def test_no_failure_of_a_policys_endpoint_becomes_a_reward_L2(
     domain: Domain, fault: HttpFault
 ) -> None:
     plan = FaultPlan([fault], rate=RATE, seed=1)
-    lost = await with_policy_endpoint(domain, plan, timeout_s=1.0)
+    is_unreachable = fault in ("hang", "refused")
+    lost = await with_policy_endpoint(domain, plan, timeout_s=1.0 if is_unreachable else 20.0)
     if fault == "hang":
         assert lost > 0
     elif fault != "refused":  # then the endpoint is away for all, and its circuit breaker rests
@@ -117,5 +97,5 @@ async def test_no_failure_of_a_policys_endpoint_becomes_a_reward_L2(
 
 async def test_a_policys_endpoint_is_asked_again_until_it_answers(domain: Domain) -> None:
     plan = FaultPlan(EVERY, rate=RATE, seed=1)
-    assert await with_policy_endpoint(domain, plan, timeout_s=1.0, attempts=4, deadline_s=30.0) <= 2
+    assert await with_policy_endpoint(domain, plan, timeout_s=2.0, attempts=4) <= 2
     assert len(plan.drawn) > 6

@@ -26,7 +26,7 @@ async def test_no_failure_of_an_engine_becomes_a_reward_L2(
     domain: Domain, fault: PolicyFault
 ) -> None:
     policy = faulty(fault)
-    groups = await play(domain, policy)
+    groups = await play(domain, policy, deadline_s=2.0 if fault == "hang" else 30.0)
     assert num_lost(groups) == policy.plan.drawn[fault] > 5, "each failure costs its own dialogue"
     lost = [e for group in groups for e in group.episodes if e.outcome.is_fault]
     assert {episode.outcome for episode in lost} == {Outcome.INFRA_FAULT}
@@ -37,8 +37,8 @@ async def test_most_dialogues_survive_all_failures_together_by_being_tried_again
     domain: Domain,
 ) -> None:
     once, thrice = faulty(*POLICY_FAULTS), faulty(*POLICY_FAULTS)
-    lost_at_once = num_lost(await play(domain, once))
-    assert lost_at_once > num_lost(await play(domain, thrice, attempts=4))
+    lost_at_once = num_lost(await play(domain, once, deadline_s=2.0))
+    assert lost_at_once > num_lost(await play(domain, thrice, deadline_s=2.0, attempts=4))
     assert set(thrice.plan.drawn) >= set(once.plan.drawn)
 
 
