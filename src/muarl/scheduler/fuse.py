@@ -82,4 +82,4 @@ class Fuse:
 
 def error_of(fault: Episode) -> str:
     """What a fault says went wrong, short enough to be counted."""
-    return (fault.error or fault.outcome.value)[:_MAX_ERROR_LENGTH]
+    return fault.cause[:_MAX_ERROR_LENGTH]

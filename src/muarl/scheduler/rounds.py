@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
+import msgspec
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group
@@ -44,6 +45,7 @@ def bounds(spec: RolloutSpec) -> Limits:
         deadline_s=spec.deadline_s,
         attempts=spec.attempts,
         max_fault_rate=spec.max_fault_rate,
+        retry_wait_s=spec.retry_wait_s,
     )
 
 
@@ -109,6 +111,9 @@ async def stream_round(
     """
     if stop is not None and stop.requested:
         raise Interrupted
+    if runner.max_live is not None:
+        fewer = min(limits.concurrency, runner.max_live)
+        limits = msgspec.structs.replace(limits, concurrency=fewer)
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     faults: Counter[str] = Counter()
     num_episodes = 0
@@ -121,6 +126,7 @@ async def stream_round(
         fuse=fuse,
         fault_episode=runner.fault_episode,
         observer=observer,
+        load=runner.load,
     ) as groups:
         async with anyio.create_task_group() as side:
             if stop is not None:
