@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
-from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
@@ -204,7 +204,7 @@ class Dialogue:
         for call in turn.message.tool_calls:
             result = await session.call(call)
             turn.results.append(result)
-            answers.append(_answer(result))
+            answers.append(result.as_message())
         turn.changes = diff(before, world)
         return answers
 
@@ -265,8 +265,3 @@ def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
             f"{renderer.stop_token_ids}; stop tokens must be part of what it returns"
         )
     return ""
-
-
-def _answer(result: ToolResult) -> Message:
-    text = f"Error: {result.content}" if result.is_error else result.content
-    return Message(role="tool", content=text, tool_call_id=result.call_id, name=result.name)

@@ -171,7 +171,7 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Every random choice of the run follows from it."""
     engine: Literal["embedded", "vllm"] = "embedded"
     """What samples the policy: the trainer's own model, or vLLM in process."""
