@@ -117,8 +117,10 @@ def write_dataset(rows: Iterable[Row], folder: Path, what: What) -> int:
             for batch in _batches(rows, schema):
                 to.write_batch(batch)
                 count += batch.num_rows
+            if not count:  # the library reads no file without a batch
+                to.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
         # Mapped into memory, not read into it.
-        Dataset.from_file(str(stream)).save_to_disk(str(folder))
+        Dataset.from_file(str(stream)).save_to_disk(str(folder), num_shards=None if count else 1)
         stream.unlink()
     return count
 
@@ -126,4 +128,6 @@ def write_dataset(rows: Iterable[Row], folder: Path, what: What) -> int:
 def _batches(rows: Iterable[Row], schema: Any) -> Iterator[Any]:
     rows = iter(rows)
     while batch := list(islice(rows, _ROWS_PER_BATCH)):
-        yield pa.RecordBatch.from_pylist(batch, schema=schema)
+        encoded = pa.RecordBatch.from_pylist(batch, schema=schema)
+        batch.clear()  # or it would stay until the next one is there
+        yield encoded
