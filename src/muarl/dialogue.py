@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
-from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
@@ -257,7 +257,7 @@ class Dialogue:
             async with self._waits.on("tool call", which, self._gates.calls):
                 result = await session.call(call)
             turn.results.append(result)
-            answers.append(_answer(result))
+            answers.append(result.as_message())
         turn.changes = diff(before, self._world)
         return answers
 
@@ -303,8 +303,3 @@ def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
     if generation.finish_reason not in ("stop", "length"):
         return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
     return ""
-
-
-def _answer(result: ToolResult) -> Message:
-    text = f"Error: {result.content}" if result.is_error else result.content
-    return Message(role="tool", content=text, tool_call_id=result.call_id, name=result.name)

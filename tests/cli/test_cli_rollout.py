@@ -39,6 +39,7 @@ def test_the_shards_together_are_the_rollout_byte_for_byte_L5(
     assert stored(*parts) == stored(out)
     groups = Counter(e.key.group for e in journal(out))
     assert set(groups.values()) == {2}
+    assert muarl("report", out).code == 0
     assert sorted({iteration for _, iteration, _ in groups}) == [0, 1, 2, 3, 4, 5]
 
 

@@ -19,6 +19,7 @@ VERBS = {
     "eval": "held-out success of a trained policy, with intervals",
     "score": "score stored episodes by the predicates of today",
     "replay": "rebuild world, reward and metrics of stored episodes, and compare",
+    "export": "stored episodes as JSON lines, Parquet or a Hugging Face dataset",
     "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
@@ -33,6 +34,7 @@ _SHOWN = 50
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
+    **dict.fromkeys(("pyarrow", "datasets"), "export"),
 }
 
 

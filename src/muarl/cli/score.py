@@ -59,7 +59,6 @@ def run(args: argparse.Namespace) -> int:
         folder = RunFolder.create(
             fresh, _spec(args, out, domain), resume=False, overwrite=False, plan=plan
         )
-        folder.metrics.touch()
 
         async def main(journal: JournalWriter) -> list[Rescored]:
             return await rescore(domain, episodes, journal.append, predicates=predicates)

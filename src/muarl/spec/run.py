@@ -197,7 +197,7 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Every random choice of the run follows from it."""
     engine: Engine = EngineSpec(embedded=EmbeddedSpec())
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""

