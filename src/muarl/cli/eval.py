@@ -39,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
-    require_engine(spec, args.model)
+    anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
-    folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
+    moved = spec.moved(args.spec.parent, out)
+    folder = RunFolder.create(out, moved, resume=False, overwrite=args.overwrite)
     found: list[tuple[float, EvalSummary]] = []
     with display() as progress:
 
