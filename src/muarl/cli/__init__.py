@@ -31,6 +31,7 @@ _SHOWN = 50
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
+    "opentelemetry": "otel",
 }
 
 
