@@ -137,7 +137,7 @@ def test_a_log_that_cannot_be_opened_is_an_error_of_muarl(tmp_path: Path) -> Non
 
 
 def test_text_that_is_no_unicode_is_written_all_the_same(tmp_path: Path) -> None:
-    episode = build_episode(outcome=Outcome.USER_FAULT, error="half a pair: \ud800")
+    episode = build_episode(outcome=Outcome.USER_FAULT, error="half a \ud800 pair é")
     with RunLog(tmp_path / "log") as log:
         log.attempt_ended(EpisodePlan(episode.key), episode, None)
-    assert lines(tmp_path / "log")[0]["words"].startswith("half a pair: ")
+    assert lines(tmp_path / "log")[0]["words"] == "half a pair é"
