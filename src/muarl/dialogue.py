@@ -14,21 +14,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import anyio
-
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
 from muarl.messages import Message, ToolResult, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
-from muarl.reward import Evidence, evaluate, reward_of
 from muarl.seeds import derive_seed
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.world import World, diff
+
+_MAX_PADDING = 1024
+"""Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
+_ROUNDING = 1e-2
+"""What half precision may add to a log-prob of 0."""
 
 
 @dataclass
@@ -86,7 +88,6 @@ class Dialogue:
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
-        started = anyio.current_time()
         world = self._domain.world_for(self._task)
         initial = world.fork()
         error: EpisodeError | None = None
@@ -103,7 +104,7 @@ class Dialogue:
             domain=self._domain.spec.id,
             persona=self._persona,
             split=self._task.split,
-            task_hash=self._task.content_hash,
+            task_hash=self._task.situation_hash,
             system=self._domain.spec.rules,
             opening=self._log.opening,
             outcome=outcome,
@@ -117,7 +118,6 @@ class Dialogue:
         )
         if not outcome.is_fault:
             await self._score(episode, world)
-        episode.elapsed_s = anyio.current_time() - started
         return episode
 
     async def _talk(self, session: ToolSession, world: World) -> Outcome:
@@ -169,19 +169,8 @@ class Dialogue:
                 history=tuple(self._log.history),
             )
         )
-        if not generation.token_ids or len(generation.token_ids) != len(generation.logprobs):
-            raise PolicyError(
-                f"the engine returned {len(generation.token_ids)} tokens with "
-                f"{len(generation.logprobs)} log-probs; expected at least one, and as many"
-            )
-        if not all(math.isfinite(logprob) for logprob in generation.logprobs):
-            raise PolicyError("the engine returned a log-prob that is not finite")
-        if len(generation.token_ids) > max_tokens:
-            raise PolicyError(
-                f"the engine returned {len(generation.token_ids)} tokens; asked for {max_tokens}"
-            )
-        if not set(self._renderer.stop_token_ids).isdisjoint(generation.token_ids[:-1]):
-            raise PolicyError("the engine went on sampling after a stop token")
+        if flaw := _flaw(generation, max_tokens, self._renderer):
+            raise PolicyError(f"the engine {flaw}")
         return generation
 
     def _record(self, prompt: list[int], generation: Generation) -> Turn:
@@ -239,23 +228,43 @@ class Dialogue:
         return anew
 
     async def _score(self, episode: Episode, world: World) -> None:
-        spec = self._domain.spec
         try:
-            evidence = Evidence(
-                world=world,
-                gold_world=await self._domain.gold_world(self._task),
-                turns=episode.turns,
-                writes=spec.writes,
-            )
-            wanted = self._task.reward if self._task.reward is not None else spec.reward
-            observed = self._task.metrics if self._task.metrics is not None else spec.metrics
-            episode.rewards = [evaluate(predicate, evidence) for predicate in wanted]
-            episode.metrics = [evaluate(predicate, evidence) for predicate in observed]
-            episode.reward = reward_of(episode.rewards)
+            verdict = await self._domain.judge(self._task, world, episode.turns)
         except EpisodeError as fault:
             episode.outcome = Outcome.INFRA_FAULT
             episode.fault, episode.error = type(fault).__name__, str(fault)
-            episode.reward, episode.rewards, episode.metrics = None, [], []
+            return
+        episode.reward, episode.rewards = verdict.reward, verdict.rewards
+        episode.metrics = verdict.metrics
+
+
+def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
+    """What shows that an engine did not sample this as it was asked to, or ""."""
+    ids, logprobs = generation.token_ids, generation.logprobs
+    if not ids or len(ids) != len(logprobs):
+        return (
+            f"returned {len(ids)} tokens with {len(logprobs)} log-probs; expected at least one, "
+            "and as many"
+        )
+    if len(ids) > max_tokens:
+        return f"returned {len(ids)} tokens; asked for {max_tokens}"
+    known = renderer.tokenizer.vocab_size + _MAX_PADDING
+    if not 0 <= min(ids) <= max(ids) < known:
+        return f"returned token ids from {min(ids)} to {max(ids)}; the vocabulary ends at {known}"
+    if not all(math.isfinite(logprob) for logprob in logprobs):
+        return "returned a log-prob that is not finite"
+    if max(logprobs) > _ROUNDING:
+        return f"returned a log-prob of {max(logprobs):g}; no probability is above 1"
+    if not set(renderer.stop_token_ids).isdisjoint(ids[:-1]):
+        return "went on sampling after a stop token"
+    if generation.finish_reason not in ("stop", "length"):
+        return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
+    if generation.finish_reason == "stop" and ids[-1] not in renderer.stop_token_ids:
+        return (
+            f"says that it stopped, and the last token, {ids[-1]}, is none of the stop tokens "
+            f"{renderer.stop_token_ids}; stop tokens must be part of what it returns"
+        )
+    return ""
 
 
 def _answer(result: ToolResult) -> Message:

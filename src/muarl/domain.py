@@ -16,8 +16,10 @@ from typing import Any, Protocol
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.record import Turn
+from muarl.reward import Evidence, Verdict, judge
 from muarl.seeds import derive_seed, generator
-from muarl.spec import DomainSpec, Located, TaskSpec, load_domain_spec, load_task_files
+from muarl.spec import DomainSpec, Located, RewardFile, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.references import generated_findings, split_findings
 from muarl.spec.run import RunSpec, UserSpec
 from muarl.tools import ToolServer, tool_server
@@ -120,6 +122,38 @@ class Domain:
                         )
         self._gold[task.content_hash] = world
         return world
+
+    async def judge(
+        self,
+        task: TaskSpec,
+        world: World,
+        turns: Sequence[Turn],
+        predicates: RewardFile | None = None,
+    ) -> Verdict:
+        """What a dialogue earned that ended with `world`.
+
+        Args:
+            task: Of the dialogue.
+            world: Its final world.
+            turns: What happened, in order.
+            predicates: Count instead of the task's own and the domain's.
+
+        Raises:
+            RewardError: A predicate could not be evaluated.
+            ToolServerError: A gold call was answered with an error.
+        """
+        evidence = Evidence(
+            world=world,
+            gold_world=await self.gold_world(task),
+            turns=turns,
+            writes=self.spec.writes,
+        )
+        reward = task.reward if task.reward is not None else self.spec.reward
+        metrics = task.metrics if task.metrics is not None else self.spec.metrics
+        if predicates is not None:
+            reward = predicates.reward
+            metrics = metrics if predicates.metrics is None else predicates.metrics
+        return judge(evidence, reward, metrics)
 
     def draw_persona(self, task: TaskSpec, rng: random.Random) -> str:
         """One of the task's personas, by weight."""

@@ -123,7 +123,7 @@ def test_a_dialogue_cut_off_by_its_deadline_still_says_what_it_was_L2(
         "dialogue did not finish within 5 s",
     )
     assert (episode.domain, episode.persona, episode.split) == ("notes", "plain", "train")
-    assert episode.task_hash == TASKS[0].content_hash
+    assert episode.task_hash == TASKS[0].situation_hash
     assert episode.system == domain.spec.rules
     assert episode.reward is None
     assert journal.episodes == [episode]
@@ -203,7 +203,7 @@ async def test_a_plan_gives_the_episode_of_its_key(
     key = build_key("note-1", 5, run_seed=3, phase="eval:cold", iteration=2)
     episode = await runner(domain)(EpisodePlan(key))
     assert episode.key == key
-    assert episode.task_hash == TASKS[1].content_hash
+    assert episode.task_hash == TASKS[1].situation_hash
 
 
 @given(num_tasks=st.integers(1, 7), count=st.integers(1, 30))

@@ -11,6 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 from dialogue_kit import Sampler
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from muarl.data.demonstrations import Unjournaled
 from muarl.dialogue import episode_seed
@@ -88,20 +90,33 @@ def play(backend: str, concurrency: int, *, seed: int = 0, first: int = 0) -> di
 
 
 def as_bytes(episodes: dict[str, Episode]) -> dict[str, bytes]:
-    """The clock is the one thing that no seed decides."""
-    for episode in episodes.values():
-        episode.elapsed_s = 0.0
     return {key: encode_episode(episode) for key, episode in sorted(episodes.items())}
 
 
 @cache
-def expected() -> dict[str, bytes]:
-    return as_bytes(play("asyncio", 1))
+def expected(seed: int = 0, first: int = 0) -> dict[str, bytes]:
+    return as_bytes(play("asyncio", 1, seed=seed, first=first))
 
 
+@pytest.mark.parametrize("concurrency", [1, 3, 64])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_alone_or_among_64_on_any_event_loop_an_episode_is_the_same_L5(backend: str) -> None:
-    assert as_bytes(play(backend, 64)) == expected()
+def test_on_any_event_loop_and_among_any_number_an_episode_is_the_same_L5(
+    backend: str, concurrency: int
+) -> None:
+    assert as_bytes(play(backend, concurrency)) == expected()
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    backend=st.sampled_from(["asyncio", "trio"]),
+    concurrency=st.sampled_from([1, 3, 64]),
+    seed=st.integers(0, 3),
+    first=st.integers(13, 15),
+)
+def test_whatever_the_seed_an_episode_is_the_same_L5(
+    backend: str, concurrency: int, seed: int, first: int
+) -> None:
+    assert as_bytes(play(backend, concurrency, seed=seed, first=first)) == expected(seed, first)
 
 
 def test_an_episode_does_not_depend_on_what_else_is_planned_L5() -> None:

@@ -165,7 +165,6 @@ class EpisodeMaker:
             changes=[change] if passed else [],
             turns=turns,
             samples=[Sample(token_ids, spans, logprobs)],
-            elapsed_s=rng.uniform(0.1, 2),
         )
 
 

@@ -1,14 +1,14 @@
-"""Verify an episode by doing it again: its calls, on a fresh world, must answer as recorded."""
+"""Verify episodes by doing them again: their calls, on a fresh world, must answer as recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from muarl.domain import Domain
 from muarl.messages import ToolCall
-from muarl.record import Episode
-from muarl.spec import TaskSpec
-from muarl.world import Change, Json, diff
+from muarl.record import Episode, PredicateResult
+from muarl.spec import RewardFile, TaskSpec
+from muarl.world import Change, World, diff, equal
 
 
 async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> str | None:
@@ -16,27 +16,89 @@ async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> st
 
     Compares every result and the final world. Needs no model and no user.
     """
+    _, problem = await _replay(domain, task, episode)
+    return problem
+
+
+async def replay_differences(
+    domain: Domain, task: TaskSpec, episode: Episode, predicates: RewardFile | None = None
+) -> list[str]:
+    """Everything in which an episode differs from what its record says.
+
+    Its calls are made again, and the world they lead to is judged again.
+
+    Args:
+        domain: The domain.
+        task: The episode's.
+        episode: One that was scored; a fault has nothing to compare.
+        predicates: What it was scored by, where that is neither the domain's nor the task's own.
+
+    Raises:
+        ToolServerError: The tool server does not start, or died.
+        RewardError: A predicate could not be evaluated.
+    """
+    world, problem = await _replay(domain, task, episode)
+    if problem is not None:
+        return [problem]
+    verdict = await domain.judge(task, world, episode.turns, predicates)
+    found = []
+    if verdict.reward != episode.reward:
+        found.append(f"reward: recorded {episode.reward}, now {verdict.reward:g}")
+    found += _results("reward", episode.rewards, verdict.rewards)
+    found += _results("metric", episode.metrics, verdict.metrics)
+    return found
+
+
+async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[World, str | None]:
+    """The world after an episode's calls, and the first thing that differs on the way there."""
     world = domain.world_for(task)
     initial = world.fork()
     async with domain.server.session(world) as session:
         for number, turn in enumerate(episode.turns):
             calls = turn.message.tool_calls
             if len(turn.results) != len(calls):
-                return f"turn {number}: {len(calls)} calls, {len(turn.results)} recorded results"
+                return (
+                    world,
+                    f"turn {number}: {len(calls)} calls, {len(turn.results)} recorded results",
+                )
             for call, recorded in zip(calls, turn.results, strict=True):
                 answer = await session.call(
                     ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
                 )
                 if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
-                    return (
+                    return world, (
                         f"turn {number}, {call.name}: answered {answer.content!r}, "
                         f"recorded {recorded.content!r}"
                     )
-    again, recorded_changes = _facts(diff(initial, world)), _facts(episode.changes)
-    if differences := diff(recorded_changes, again):
-        return f"the final world differs from the recorded one: {differences[0]}"
-    return None
+    return world, next(_changes(episode.changes, diff(initial, world)), None)
 
 
-def _facts(changes: Sequence[Change]) -> dict[str, Json]:
-    return {f"{c.path} {c.kind}": {"before": c.before, "after": c.after} for c in changes}
+def _changes(recorded: Sequence[Change], again: Sequence[Change]) -> Iterator[str]:
+    was, now = ({change.path: change for change in changes} for changes in (recorded, again))
+    for path in dict.fromkeys([*was, *now]):
+        before, after = was.get(path), now.get(path)
+        if before is None or after is None or not _same(before, after):
+            yield (
+                "the final world differs from the recorded one: "
+                f"recorded {_shown(before)}, now {_shown(after)}"
+            )
+
+
+def _same(one: Change, other: Change) -> bool:
+    return (
+        one.kind == other.kind and equal(one.before, other.before) and equal(one.after, other.after)
+    )
+
+
+def _shown(change: Change | None) -> str:
+    return "no change" if change is None else f"`{change}`"
+
+
+def _results(
+    kind: str, recorded: Sequence[PredicateResult], again: Sequence[PredicateResult]
+) -> Iterator[str]:
+    was, now = ({result.name: result.score for result in results} for results in (recorded, again))
+    for name in dict.fromkeys([*was, *now]):
+        before, after = was.get(name, "nothing"), now.get(name, "nothing")
+        if before != after:
+            yield f"{kind} {name}: recorded {before}, now {after}"

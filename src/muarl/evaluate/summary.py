@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,21 +54,21 @@ class EvalSummary(msgspec.Struct, frozen=True):
 
 
 def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
-    """Summarise one evaluation; `seed` draws the bootstraps.
+    """Summarise one evaluation; `seed` draws the bootstraps. Episodes are looked at one by one.
 
     Example:
         Ten episodes, one of them an infrastructure fault, six with reward 1: `n` is 9, `faults`
         1, and `success.value` 6 / 9.
     """
     outcomes: Counter[str] = Counter()
-    scored: list[Episode] = []
-    for episode in episodes:
-        outcomes[episode.outcome.value] += 1
-        if not episode.outcome.is_fault and episode.reward is not None:
-            scored.append(episode)
+    scored: list[_Figures] = []
     calls: Counter[str] = Counter()
     errors = 0
-    for episode in scored:
+    for episode in episodes:
+        outcomes[episode.outcome.value] += 1
+        if episode.outcome.is_fault or episode.reward is None:
+            continue
+        scored.append(_figures(episode))
         for name, _, is_error in episode.calls():
             calls[name] += 1
             errors += is_error
@@ -80,26 +82,50 @@ def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
             persona: _success([e for e in scored if e.persona == persona], seed)
             for persona in sorted({e.persona for e in scored})
         },
-        turns=_mean(((e, len(e.turns)) for e in scored), seed, bounded=False),
-        sampled_tokens=_mean(((e, e.num_sampled) for e in scored), seed, bounded=False),
+        turns=_mean(((e, e.turns) for e in scored), seed, bounded=False),
+        sampled_tokens=_mean(((e, e.sampled_tokens) for e in scored), seed, bounded=False),
         tool_calls={name: calls[name] / n for name in sorted(calls)},
         tool_errors=errors / calls.total() if calls else None,
-        confirmed=_mean(
-            ((e, m.score) for e in scored for m in e.metrics if m.name == CONFIRMED), seed
-        ),
+        confirmed=_mean(((e, score) for e in scored for score in e.confirmed), seed),
         outcomes=dict(sorted(outcomes.items())),
     )
 
 
-def _success(episodes: list[Episode], seed: int) -> Interval:
+class _Figures(NamedTuple):
+    """What is kept of one scored episode, so that thousands can be gone through."""
+
+    task_id: str
+    persona: str
+    succeeded: bool
+    reward: float
+    turns: int
+    sampled_tokens: int
+    confirmed: tuple[float | None, ...]
+
+
+def _figures(episode: Episode) -> _Figures:
+    assert episode.reward is not None
+    return _Figures(
+        # Ids and personas come out of a decoder, one text for each episode; there are few of them.
+        sys.intern(episode.key.task_id),
+        sys.intern(episode.persona),
+        succeeded(episode),
+        episode.reward,
+        len(episode.turns),
+        episode.num_sampled,
+        tuple(m.score for m in episode.metrics if m.name == CONFIRMED),
+    )
+
+
+def _success(episodes: list[_Figures], seed: int) -> Interval:
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
-        by_task[episode.key.task_id].append(succeeded(episode))
+        by_task[episode.task_id].append(episode.succeeded)
     return success_rate(by_task, seed=seed)
 
 
 def _mean(
-    values: Iterable[tuple[Episode, float | None]], seed: int, *, bounded: bool = True
+    values: Iterable[tuple[_Figures, float | None]], seed: int, *, bounded: bool = True
 ) -> Interval:
     """Mean over the episodes the value exists for.
 
@@ -108,7 +134,7 @@ def _mean(
     by_task: defaultdict[str, list[float]] = defaultdict(list)
     for episode, value in values:
         if value is not None:
-            by_task[episode.key.task_id].append(value)
+            by_task[episode.task_id].append(value)
     if not bounded and all(len(of_task) == 1 for of_task in by_task.values()):
         return mean([value for (value,) in by_task.values()])
     return bootstrap_mean(by_task, seed=seed)

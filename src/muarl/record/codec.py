@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from muarl.errors import RecordError
-from muarl.record.episode import RECORD_VERSION, Episode
+from muarl.record.episode import RECORD_VERSION, Episode, EpisodeHead
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Far above any tool argument of sense, far below where encoder and decoder give up.
 _MAX_NESTING = 100
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Episode)
+
+
+_head_decoder = msgspec.msgpack.Decoder(EpisodeHead)
 
 
 class _Version(msgspec.Struct):
@@ -52,6 +57,19 @@ def decode_episode(data: bytes) -> Episode:
     Raises:
         RecordError: The record is of a newer version, or no episode.
     """
+    return _decode(data, _decoder)
+
+
+def decode_head(data: bytes) -> EpisodeHead:
+    """What identifies the episode that `encode_episode` wrote, at a fraction of the cost.
+
+    Raises:
+        RecordError: The record is of a newer version, or no episode.
+    """
+    return _decode(data, _head_decoder)
+
+
+def _decode(data: bytes, decoder: msgspec.msgpack.Decoder[T]) -> T:
     try:
         version = _version_decoder.decode(data).record_version
         if version > RECORD_VERSION:
@@ -59,7 +77,7 @@ def decode_episode(data: bytes) -> Episode:
                 f"the record has version {version}; this muarl reads up to version "
                 f"{RECORD_VERSION}. Upgrade muarl to read it"
             )
-        return _decoder.decode(data)
+        return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as problem:
         raise RecordError(f"the record is not an episode: {problem}") from problem
 

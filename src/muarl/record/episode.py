@@ -67,6 +67,20 @@ class EpisodeKey(msgspec.Struct, frozen=True):
         return f"{self.phase}/{self.iteration}/{self.task_id}/{self.sample}"
 
 
+class EpisodeHead(msgspec.Struct, frozen=True):
+    """What of a stored episode can be read without reading its dialogue.
+
+    Attributes:
+        key: Identity.
+        outcome: Why it ended.
+        reward: In [0, 1]; None for faults.
+    """
+
+    key: EpisodeKey
+    outcome: Outcome
+    reward: float | None = None
+
+
 class UserReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a user did in one turn.
 
@@ -125,12 +139,15 @@ class PredicateResult(msgspec.Struct, frozen=True):
 class Episode(msgspec.Struct, omit_defaults=True):
     """A dialogue from first to last, with its tokens and its reward.
 
+    Nothing of the clock and nothing of the machine is in it: the same seed on a deterministic
+    engine gives the same bytes (law L5).
+
     Attributes:
         key: Identity and seed.
         domain: Domain id.
         persona: Persona id the user spoke as.
         split: Split of the task.
-        task_hash: Content hash of the task: same id, other text shows.
+        task_hash: Hash of the task's situation: same id, other text shows.
         system: The system prompt's text.
         tools: Tools the policy was offered.
         opening: The user's first message.
@@ -144,7 +161,6 @@ class Episode(msgspec.Struct, omit_defaults=True):
         metrics: Results of predicates that are only observed.
         changes: The final world against the initial one.
         forks: How often a prefix broke (0 for an append-only template).
-        elapsed_s: Seconds from opening to outcome.
         record_version: Version of this record's form.
     """
 
@@ -166,7 +182,6 @@ class Episode(msgspec.Struct, omit_defaults=True):
     metrics: list[PredicateResult] = []
     changes: list[Change] = []
     forks: int = 0
-    elapsed_s: float = 0.0
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)

@@ -24,15 +24,17 @@ import fcntl
 import logging
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, TypeVar
 from zlib import crc32
 
 from muarl.errors import RecordError
-from muarl.record.codec import decode_episode, encode_episode
-from muarl.record.episode import Episode
+from muarl.record.codec import decode_episode, decode_head, encode_episode
+from muarl.record.episode import Episode, EpisodeHead
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -173,7 +175,19 @@ def read_journal(path: Path | str) -> Iterator[Episode]:
         RecordError: There is no such file, it is no journal, it is of a newer version, or it is
             damaged elsewhere than at its tail.
     """
-    path = Path(path)
+    return _read(Path(path), decode_episode)
+
+
+def read_heads(path: Path | str) -> Iterator[EpisodeHead]:
+    """What identifies each episode of a journal, in the same order; much cheaper to read.
+
+    Raises:
+        RecordError: As `read_journal`.
+    """
+    return _read(Path(path), decode_head)
+
+
+def _read(path: Path, decode: Callable[[bytes], T]) -> Iterator[T]:
     try:
         file = path.open("rb")
     except OSError as problem:
@@ -183,10 +197,10 @@ def read_journal(path: Path | str) -> Iterator[Episode]:
             return
         for start, payload in _frames(file, path):
             try:
-                episode = decode_episode(payload)
+                record = decode(payload)
             except RecordError as problem:
                 raise RecordError(f"{path}: at byte {start}: {problem}") from problem
-            yield episode
+            yield record
 
 
 def _has_header(file: BinaryIO, path: Path) -> bool:

@@ -96,7 +96,6 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
         "reward": episode.reward,
         "rewards": episode.rewards,
         "metrics": episode.metrics,
-        "elapsed_s": round(episode.elapsed_s, 3),
         "forks": episode.forks,
         "system": system,
         "tools": tools,

@@ -31,6 +31,33 @@ class Evidence(msgspec.Struct, frozen=True):
     writes: Sequence[str]
 
 
+class Verdict(msgspec.Struct, frozen=True):
+    """What predicates found about one dialogue.
+
+    Attributes:
+        reward: In [0, 1].
+        rewards: What each predicate of the reward found.
+        metrics: What each predicate found that is only observed.
+    """
+
+    reward: float
+    rewards: list[PredicateResult]
+    metrics: list[PredicateResult]
+
+
+def judge(
+    evidence: Evidence, reward: Sequence[PredicateSpec], metrics: Sequence[PredicateSpec]
+) -> Verdict:
+    """Evaluate everything that counts and everything that is observed.
+
+    Raises:
+        RewardError: A predicate could not be evaluated.
+    """
+    rewards = [evaluate(predicate, evidence) for predicate in reward]
+    observed = [evaluate(predicate, evidence) for predicate in metrics]
+    return Verdict(reward_of(rewards), rewards, observed)
+
+
 def evaluate(predicate: PredicateSpec, evidence: Evidence) -> PredicateResult:
     """Evaluate one predicate.
 

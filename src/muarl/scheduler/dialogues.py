@@ -103,7 +103,7 @@ class DialogueRunner:
             domain=self._domain.spec.id,
             persona=self._persona(plan.key),
             split=task.split,
-            task_hash=task.content_hash,
+            task_hash=task.situation_hash,
             system=self._domain.spec.rules,
             opening=UserReply(""),
             outcome=Outcome.INFRA_FAULT,

@@ -5,9 +5,9 @@ Each predicate is a mapping with one key. Evaluation lives in `muarl.reward`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from muarl.spec.base import Spec
 
@@ -100,3 +100,14 @@ class PredicateSpec(Spec):
         if isinstance(value, Said):
             return f"{self.kind} {value.text!r}"
         return self.kind
+
+
+class RewardFile(Spec):
+    """A file of predicates, to score stored episodes by: `muarl score --reward`."""
+
+    version: Literal[1]
+    """Version of this file's form."""
+    reward: list[PredicateSpec] = Field(min_length=1)
+    """All must hold for reward 1; stand in for the domain's and for those of every task."""
+    metrics: list[PredicateSpec] | None = None
+    """Observed, never scored; default: those of the task, or of the domain."""

@@ -7,10 +7,16 @@ from pathlib import Path
 
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
+from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.task import TasksFile
 
-KINDS: dict[str, type[Spec]] = {"domain": DomainSpec, "tasks": TasksFile, "run": RunSpec}
+KINDS: dict[str, type[Spec]] = {
+    "domain": DomainSpec,
+    "tasks": TasksFile,
+    "run": RunSpec,
+    "reward": RewardFile,
+}
 """File kind to the model of a whole file."""
 
 

@@ -77,8 +77,21 @@ class TaskSpec(Spec):
 
     @property
     def content_hash(self) -> str:
-        """Hash of everything in the task: same id, other text shows."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        """Hash of everything in the task."""
+        return _hash(self.model_dump_json())
+
+    @property
+    def situation_hash(self) -> str:
+        """Hash of what a dialogue is played on: same id, other text shows.
+
+        Gold calls, reward and metrics are left out: they judge a dialogue, and may be mended after
+        it.
+        """
+        return _hash(self.model_dump_json(exclude={"gold", "reward", "metrics"}))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class TasksFile(Spec):

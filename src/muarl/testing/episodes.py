@@ -85,6 +85,5 @@ def build_episode(
         "fault": "PolicyError" if outcome.is_fault else None,
         "error": "the endpoint is down" if outcome.is_fault else None,
         "reward": None if outcome.is_fault else reward,
-        "elapsed_s": 1.5,
     }
     return Episode(**(defaults | fields))

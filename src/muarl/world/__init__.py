@@ -14,6 +14,7 @@ from muarl.world.compare import equal as equal
 from muarl.world.compare import plain as plain
 from muarl.world.nodes import ListNode as ListNode
 from muarl.world.nodes import MapNode as MapNode
+from muarl.world.patch import apply_changes as apply_changes
 from muarl.world.world import World as World
 from muarl.world.world import WorldProxy as WorldProxy
 from muarl.world.world import lookup as lookup

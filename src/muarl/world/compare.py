@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, MutableSequence
@@ -18,7 +19,7 @@ class Change(msgspec.Struct, frozen=True):
     """One difference between two worlds.
 
     Attributes:
-        path: Dotted path, `orders.W4173.status`.
+        path: Dotted path, `orders.W4173.status`; see `join`.
         before: Plain value on the left, None if absent.
         after: Plain value on the right, None if absent.
         kind: "changed", "added" or "removed".
@@ -101,6 +102,20 @@ def diff(left: Any, right: Any) -> list[Change]:
     return list(_walk(left, right, ""))
 
 
+def join(path: str, key: str) -> str:
+    """The path of what is at `key` below `path`.
+
+    A key that is empty, holds a dot or begins with a quote is written as JSON text, so that a path
+    names one place and no other.
+
+    Example:
+        >>> join("prices", "v1.2")
+        'prices."v1.2"'
+    """
+    part = key if key and "." not in key and key[0] != '"' else json.dumps(key, ensure_ascii=False)
+    return f"{path}.{part}" if path else part
+
+
 def _same_leaf(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
@@ -134,7 +149,7 @@ def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
 
 def _walk_maps(left: Any, right: Any, path: str) -> Iterator[Change]:
     for key in sorted(_keys_to_compare(left, right)):
-        at = f"{path}.{key}" if path else str(key)
+        at = join(path, key)
         if key in left and key in right:
             yield from _walk(_peek(left, key), _peek(right, key), at)
         elif key in left:
@@ -153,7 +168,7 @@ def _keys_to_compare(left: Any, right: Any) -> set[str]:
 
 def _walk_lists(left: Any, right: Any, path: str) -> Iterator[Change]:
     for i in range(max(len(left), len(right))):
-        at = f"{path}.{i}" if path else str(i)
+        at = join(path, str(i))
         if i >= len(right):
             yield Change(at, plain(_peek(left, i)), None, "removed")
         elif i >= len(left):

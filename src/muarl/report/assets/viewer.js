@@ -118,7 +118,7 @@ function dialogueView(episode, data) {
       h("h3", {}, h("span", { class: `verdict ${episode.verdict}` }, VERDICT_MARKS[episode.verdict]), ` ${episode.task}`),
       h("p", { class: "meta" }, [episode.persona, episode.outcome.replaceAll("_", " "),
         episode.reward === null ? "not scored" : `reward ${number(episode.reward)}`, episode.id, `split ${episode.split}`,
-        `task hash ${episode.task_hash}`, `${number(episode.elapsed_s)} s`,
+        `task hash ${episode.task_hash}`,
         episode.forks ? `${episode.forks} forks` : null].filter(Boolean).join(" · ")),
       episode.error && h("p", { class: "error" }, episode.error)),
     predicates(episode),

@@ -1,0 +1,134 @@
+"""The desk with a scripted policy: six turns, three of which call a tool. What needs no model.
+
+Domain, MCP server, scripted user, renderer, rewards and journal are the real ones. Only the model
+is not: its messages are known ahead, and it takes as long over each as a seeded draw says.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+
+from muarl.domain import Domain, load_domain
+from muarl.messages import Message, ToolCall
+from muarl.policy import GenerateRequest, Generation
+from muarl.record import EpisodeKey
+from muarl.render import Renderer, train_tokenizer
+from muarl.scheduler.dialogues import DialogueRunner
+from muarl.spec import TaskSpec
+from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+
+ROOT = Path(__file__).resolve().parent.parent
+TURNS = 6
+CALLS = 3
+
+
+def script(order_id: str) -> list[Message]:
+    """What the agent says: it asks, looks up, asks for a yes, cancels, looks again, is done."""
+
+    def call(number: int, tool: str) -> Message:
+        made = ToolCall(id=f"call_{number}", name=tool, arguments={"order_id": order_id})
+        return Message(role="assistant", content="", tool_calls=(made,))
+
+    def say(text: str) -> Message:
+        return Message(role="assistant", content=text)
+
+    return [
+        say("Which order is it?"),
+        call(1, "get_order"),
+        say(f"Cancel {order_id}. Shall I go ahead?"),
+        call(3, "cancel_order"),
+        call(4, "get_order"),
+        say("Done. Anything else?"),
+    ]
+
+
+class TimedPolicy:
+    """Speaks for one dialogue; a message takes an exponential time, drawn from the request's seed.
+
+    Attributes:
+        slept_s: Seconds its messages took.
+    """
+
+    policy_version = 0
+
+    def __init__(self, messages: list[list[int]], mean_s: float) -> None:
+        self._messages = messages
+        self._mean_s = mean_s
+        self._said = 0
+        self.slept_s = 0.0
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        ids = self._messages[self._said]
+        self._said += 1
+        if self._mean_s:
+            # Seeds are uniform in [0, 2^63).
+            seconds = -self._mean_s * math.log1p(-request.seed / 2**63)
+            self.slept_s += seconds
+            await anyio.sleep(seconds)
+        else:
+            await anyio.lowlevel.checkpoint()
+        return Generation(list(ids), [-0.01 * (i + 1) for i in range(len(ids))], "stop", 0)
+
+
+class ScriptedDesk:
+    """The desk domain, its cancelling tasks, and a runner whose policy follows the script.
+
+    Attributes:
+        policies: By episode, once its dialogue has begun.
+    """
+
+    def __init__(self, domain: Domain, renderer: Renderer, mean_s: float) -> None:
+        self.domain = domain
+        self._renderer = renderer
+        self._mean_s = mean_s
+        self.tasks = [
+            task.model_copy(update={"personas": ["terse"]})
+            for task in domain.tasks("train")
+            if _is_cancel(task)
+        ]
+        self._ids = {
+            task.id: [self._renderer.encode_reply(message) for message in script(_order(task))]
+            for task in self.tasks
+        }
+        self.policies: dict[EpisodeKey, TimedPolicy] = {}
+
+    @classmethod
+    async def load(cls, mean_s: float) -> ScriptedDesk:
+        """Load the domain, and train a tokenizer of the quickstart's size on its prompt."""
+        domain = load_domain(ROOT / "domains" / "desk")
+        by_bytes = Renderer(train_tokenizer([], vocab_size=300))
+        opening = [Message("system", domain.spec.rules), Message("user", "hello, cancel it")]
+        ids = by_bytes.start(opening, await domain.tools())
+        texts = [by_bytes.tokenizer.decode(ids), *(m.content for m in script("A10"))] * 8
+        return cls(domain, Renderer(train_tokenizer(texts, vocab_size=1024)), mean_s)
+
+    def runner(self) -> DialogueRunner:
+        """Runs the dialogues."""
+        return DialogueRunner(
+            domain=self.domain,
+            tasks=self.tasks,
+            renderer=self._renderer,
+            limits=RolloutSpec(max_turns=12, context_tokens=4096, deadline_s=3600),
+            user=UserSpec(scripted=ScriptedUserSpec()),
+            policy_for=self._policy,
+        )
+
+    def _policy(self, task: TaskSpec, key: EpisodeKey) -> TimedPolicy:
+        policy = self.policies[key] = TimedPolicy(self._ids[task.id], self._mean_s)
+        return policy
+
+
+def _is_cancel(task: TaskSpec) -> bool:
+    """One request, to cancel an order that may be cancelled, by a user who keeps to it."""
+    if task.user is None or len(task.user.requests) != 1 or len(task.gold) != 1:
+        return False
+    return task.user.requests[0].instead is None and task.gold[0].tool == "cancel_order"
+
+
+def _order(task: TaskSpec) -> str:
+    order_id: str = task.gold[0].arguments["order_id"]
+    return order_id
