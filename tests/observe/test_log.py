@@ -82,9 +82,11 @@ def test_the_version_of_a_group_is_that_of_the_oldest_weights(tmp_path: Path) ->
         episodes[0].turns[1].policy_version = 4
         for turn in episodes[1].turns:
             turn.policy_version = 6
+        log.attempt_started(EpisodePlan(episodes[0].key))
         log.attempt_ended(EpisodePlan(episodes[0].key), episodes[0], None)
         log.group_whole(Group(episodes[0].key.group, tuple(episodes)))
         nothing = build_episode(build_key(), outcome=Outcome.INFRA_FAULT, num_turns=0)
+        log.attempt_started(EpisodePlan(nothing.key))
         log.attempt_ended(EpisodePlan(nothing.key), nothing, None)
     group, fault = lines(tmp_path / "log")
     assert group["policy_version"] == 4
@@ -139,5 +141,25 @@ def test_a_log_that_cannot_be_opened_is_an_error_of_muarl(tmp_path: Path) -> Non
 def test_text_that_is_no_unicode_is_written_all_the_same(tmp_path: Path) -> None:
     episode = build_episode(outcome=Outcome.USER_FAULT, error="half a \ud800 pair é")
     with RunLog(tmp_path / "log") as log:
+        log.attempt_started(EpisodePlan(episode.key))
         log.attempt_ended(EpisodePlan(episode.key), episode, None)
     assert lines(tmp_path / "log")[0]["words"] == "half a pair é"
+
+
+def test_a_fault_tells_how_long_its_attempt_took_and_a_group_how_long_it_took_in_all(
+    tmp_path: Path,
+) -> None:
+    now = 100.0
+    first, second = (EpisodePlan(build_key(), attempt) for attempt in (1, 2))
+    with RunLog(tmp_path / "log", clock=lambda: now) as log:
+        log.attempt_started(first)
+        now = 103.0
+        log.attempt_ended(first, build_episode(outcome=Outcome.USER_FAULT), 1.5)
+        now = 104.5
+        log.attempt_started(second)
+        now = 110.0
+        log.attempt_ended(second, build_episode(), None)
+        log.group_whole(Group(first.key.group, (build_episode(),)))
+    fault, group = lines(tmp_path / "log")
+    assert (fault["elapsed_s"], fault["retry_after_s"]) == (3.0, 1.5)
+    assert group["elapsed_s"] == 10.0

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -43,13 +44,21 @@ class RunLog(Observer):
     Args:
         path: The file.
         secrets: Strings that must not appear in it, such as the keys of endpoints.
+        clock: Seconds; only differences count.
     """
 
-    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        secrets: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
         self._secrets = tuple(secrets)
         self._given_up = False
-        self._touched: set[tuple[str, int, str]] = set()
+        self._clock = clock
+        self._begun: dict[EpisodePlan, float] = {}
+        self._groups_begun: dict[tuple[str, int, str], float] = {}
 
     def __enter__(self) -> Self:
         """Open the file; what a killed run left half-written gets its line's end.
@@ -92,10 +101,14 @@ class RunLog(Observer):
         }
         self._line(event, warning, about | fields)
 
+    def attempt_started(self, plan: EpisodePlan) -> None:
+        now = self._begun[plan] = self._clock()
+        self._groups_begun.setdefault(plan.key.group, now)
+
     def attempt_ended(
         self, plan: EpisodePlan, episode: Episode, retry_after_s: float | None
     ) -> None:
-        self._touched.add(plan.key.group)
+        begun = self._begun.pop(plan)
         if episode.outcome.is_fault:
             self._line(
                 "fault",
@@ -107,14 +120,14 @@ class RunLog(Observer):
                     "outcome": episode.outcome.value,
                     "attempt": plan.attempt,
                     "retry_after_s": retry_after_s,
-                    "elapsed_s": round(episode.elapsed_s, 3),
+                    "elapsed_s": round(self._clock() - begun, 3),
                 },
             )
 
     def group_whole(self, group: Group) -> None:
-        if group.key not in self._touched:  # an earlier run finished it, and wrote its line
+        begun = self._groups_begun.pop(group.key, None)
+        if begun is None:  # an earlier run finished it, and wrote its line
             return
-        self._touched.discard(group.key)
         episodes = group.episodes
         self._line(
             "group",
@@ -126,7 +139,7 @@ class RunLog(Observer):
                 "faults": group.num_faults,
                 "turns": sum(len(episode.turns) for episode in episodes),
                 "sampled_tokens": sum(episode.num_sampled for episode in episodes),
-                "elapsed_s": round(max(episode.elapsed_s for episode in episodes), 3),
+                "elapsed_s": round(self._clock() - begun, 3),
             },
         )
 
