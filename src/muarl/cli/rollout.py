@@ -14,8 +14,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_out, positive
-from muarl.cli._display import display
+from muarl.cli._arguments import add_otel, add_out, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -35,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="dialogues (default: the run's eval.episodes)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_otel(parser)
     add_out(parser, "runs/<name of the run file>-rollout")
 
 
@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     )
     located = replace(located, spec=spec)
     prepare_torch(spec.threads)
+    from muarl.cli._status import in_words
+    from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import Episode
     from muarl.seeds import generator
@@ -63,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    require_spans(args)
     if args.model is not None:
         require_engine(spec, args.model)
     domain = anyio.run(ready_domain, located)
@@ -71,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / f"{args.spec.stem}-rollout"
     folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
     episodes: list[Episode] = []
-    with display() as progress:
+    with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:
-            episodes.extend(
-                await play(
+            async with observation.running():
+                played = await play(
                     domain,
                     spec,
                     args.model,
@@ -84,14 +87,18 @@ def run(args: argparse.Namespace) -> int:
                     folder=folder,
                     progress=progress,
                     stop=stop,
+                    observer=observation,
                 )
-            )
+            episodes.extend(played)
 
         run_interruptibly(work)
     summary = summarise(episodes)
+    found = msgspec.to_builtins(summary) | {"observed": observation.counters.snapshot().figures()}
+    folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
-        print(json.dumps(msgspec.to_builtins(summary)))
+        print(json.dumps(found))
     else:
         print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         print(f"success {summary.success}, {summary.turns} turns each")
+        print(in_words(found["observed"]))
     return 0

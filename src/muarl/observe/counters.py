@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import structs
 
@@ -18,6 +18,7 @@ from muarl.evaluate.summary import succeeded
 from muarl.observe.counted import CountedPolicy, CountedServer, CountedUser
 from muarl.observe.durations import Durations
 from muarl.observe.snapshot import Activity, Snapshot, Totals
+from muarl.observe.words import plain_words
 from muarl.policy import EngineLoad, Policy
 from muarl.record import Episode
 from muarl.scheduler import EpisodePlan, Group, Observer
@@ -29,10 +30,14 @@ class Counters(Observer):
     """Counts what it is told; `snapshot` may be called from any thread.
 
     Args:
+        secrets: Strings that must not appear in the words of a fault.
         clock: Seconds; only differences count.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, secrets: Iterable[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._secrets = tuple(secrets)
         self._clock = clock
         self._begun = clock()
         self._totals = Totals()
@@ -48,6 +53,7 @@ class Counters(Observer):
         """Everything until now."""
         return Snapshot(
             seconds=self._clock() - self._begun,
+            live=self._live,
             totals=structs.replace(self._totals),
             policy=structs.replace(self._policy),
             tools=structs.replace(self._tools),
@@ -66,6 +72,7 @@ class Counters(Observer):
         t = self._totals
         if self._live:
             t.ticks += 1
+            t.live_sum += self._live
             t.in_flight_sum += self._policy.now
             if self._load is not None:
                 t.waiting_sum += self._load.waiting
@@ -90,7 +97,7 @@ class Counters(Observer):
         if episode.outcome.is_fault:
             kind = episode.fault or episode.outcome.value
             self._faults[kind] += 1
-            self._last_fault = f"{kind}: {episode.error or 'no words'}"
+            self._last_fault = plain_words(f"{kind}: {episode.error}", self._secrets)
         if retry_after_s is not None:
             t.retried += 1
             return

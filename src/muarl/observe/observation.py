@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -22,18 +22,22 @@ class Observation(Observer):
     Args:
         others: Told after the counters, in order. What they put around a policy, a user or a tool
             server lies around what those before them put there.
+        secrets: Strings that must not appear in the words of a fault.
 
     Attributes:
         counters: What the run did so far.
     """
 
-    def __init__(self, *others: Observer) -> None:
-        self.counters = Counters()
+    def __init__(self, *others: Observer, secrets: Iterable[str] = ()) -> None:
+        self.counters = Counters(secrets)
         self._all: tuple[Observer, ...] = (self.counters, *others)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Around all of a run's dialogues: samples the event loop meanwhile."""
+        """Around all of a run's dialogues: samples the event loop meanwhile.
+
+        What the block raises comes out in an exception group, as of any task group.
+        """
         async with anyio.create_task_group() as side:
             side.start_soon(sample_loop_lag, self.counters.tick, name="loop lag")
             try:

@@ -40,7 +40,8 @@ class Totals(msgspec.Struct):
         tool_errors: Tool calls that were answered with an error.
         preemptions: Messages that the engine threw out of its memory, as far as it says so.
         ticks: Samples taken of the run's state while dialogues were live.
-        in_flight_sum: Policy messages under way, summed over ticks.
+        live_sum: Dialogues live, summed over ticks.
+        in_flight_sum: Policy messages under way, likewise.
         waiting_sum: Messages waiting inside the engine, likewise.
         kv_use_sum: Share of the engine's key and value memory in use, likewise.
     """
@@ -57,6 +58,7 @@ class Totals(msgspec.Struct):
     tool_errors: int = 0
     preemptions: int = 0
     ticks: int = 0
+    live_sum: int = 0
     in_flight_sum: int = 0
     waiting_sum: int = 0
     kv_use_sum: float = 0.0
@@ -67,6 +69,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         seconds: Length of the stretch of time.
+        live: Dialogues live at its end.
         totals: What happened in it.
         policy: Policy messages.
         tools: Tool calls.
@@ -80,6 +83,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """
 
     seconds: float
+    live: int
     totals: Totals
     policy: Activity
     tools: Activity
@@ -91,16 +95,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     window: int | None
     last_fault: str
 
-    @property
-    def live(self) -> int:
-        """Dialogues live; of a stretch of time, how many more than at its start."""
-        t = self.totals
-        return t.started - t.final - t.retried - t.cut
-
     def since(self, earlier: Snapshot) -> Snapshot:
         """What happened after `earlier`. What is a state, not a count, is that of now."""
         return Snapshot(
             seconds=self.seconds - earlier.seconds,
+            live=self.live,
             totals=_minus(self.totals, earlier.totals),
             policy=_activity(self.policy, earlier.policy),
             tools=_activity(self.tools, earlier.tools),
@@ -112,6 +111,11 @@ class Snapshot(msgspec.Struct, frozen=True):
             window=self.window,
             last_fault=self.last_fault if self.faults != earlier.faults else "",
         )
+
+    @property
+    def between(self) -> int:
+        """Live dialogues with nothing under way: they wait for a place, or for the event loop."""
+        return max(self.live - self.policy.now - self.tools.now - self.users.now, 0)
 
     def per_second(self, count: int) -> float:
         """A count of this stretch of time as a rate."""
@@ -133,6 +137,7 @@ class Snapshot(msgspec.Struct, frozen=True):
             "kept_tokens": t.kept_tokens,
             "sampled_tokens_per_s": self.per_second(t.sampled_tokens),
             "messages_per_s": self.per_second(self.policy.done),
+            "live_mean": t.live_sum / t.ticks if t.ticks else None,
             "in_flight_mean": t.in_flight_sum / t.ticks if t.ticks else None,
             "queue_mean": t.waiting_sum / t.ticks if t.ticks and self.load else None,
             "kv_use_mean": t.kv_use_sum / t.ticks if t.ticks and self.load else None,

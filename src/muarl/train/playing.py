@@ -11,7 +11,7 @@ from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
 from muarl.record import Episode, JournalWriter
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
-from muarl.scheduler import Group
+from muarl.scheduler import Group, Observer
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import generator
 from muarl.spec import RunSpec
@@ -45,6 +45,7 @@ async def play(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
+    observer: Observer | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -57,6 +58,7 @@ async def play(
         folder: Where the journal goes.
         progress: Told after each task.
         stop: Drains on request.
+        observer: Told what happens to dialogues.
     """
     played = 0
 
@@ -76,6 +78,7 @@ async def play(
                 journal=journal,
                 stop=stop,
                 on_group=count,
+                observer=observer,
             )
 
         if model is None:

@@ -3,6 +3,7 @@
 spec.resolved.yaml   the run's spec, every default written out
 versions.json        muarl, Python, libraries, machine
 metrics.jsonl        one JSON object per line; see `log`
+log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
 checkpoint/          weights, optimizer and counters, for --resume
@@ -40,6 +41,7 @@ class RunFolder:
         self.path = path
         self.journal = path / "episodes.journal"
         self.metrics = path / "metrics.jsonl"
+        self.events = path / "log.jsonl"
         self.model = path / "model"
         self.checkpoint = path / "checkpoint"
         self.spec = path / "spec.resolved.yaml"
@@ -97,7 +99,7 @@ class RunFolder:
         self.keep_lines(lambda _line: True)
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval or floor.
+        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
 
         Raises:
             RecordError: The disk refused.
