@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,7 +102,7 @@ def test_a_tool_that_crashes_is_in_the_log_and_on_the_screen_once(
 def test_spans_without_what_makes_them_is_one_message_and_no_folder(
     muarl: InProcess, run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "muarl.observe.spans", raising=False)
+    monkeypatch.delitem(sys.modules, "muarl.observe.collector", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     out = tmp_path / "out"
     for verb in (["train"], ["eval", "--model", out], ["rollout", "--expert"]):
@@ -111,6 +112,19 @@ def test_spans_without_what_makes_them_is_one_message_and_no_folder(
             "muarl: --otel needs opentelemetry.sdk.resources. "
             "Install it with `pip install 'muarl[otel]'`",
         )
+    assert not out.exists()
+
+
+def test_a_collector_that_does_not_answer_is_one_message_and_no_folder(
+    muarl: InProcess, run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"http://127.0.0.1:{held.getsockname()[1]}"
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        out = tmp_path / "out"
+        ending = muarl("rollout", run_file, "--expert", "--otel", "--out", out)
+    ending.refuses(1, f"muarl: --otel: no OpenTelemetry collector takes spans at {address}. ")
     assert not out.exists()
 
 
@@ -152,7 +166,7 @@ def test_spans_reach_a_collector(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     out = tmp_path / "out"
     ending = muarl("rollout", run_file, "--expert", "--episodes", 2, "--otel", "--out", out)
-    assert ending.code == 0, ending.lines
+    assert (ending.code, ending.lines) == (0, [])
     resources = [resource for request in sent for resource in request.resource_spans]
     (name,) = {
         attribute.value.string_value

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -19,11 +22,12 @@ from opentelemetry.trace import StatusCode
 from muarl.domain import Domain
 from muarl.errors import PolicyError
 from muarl.observe import Observation
+from muarl.observe import collector as collector_module
 from muarl.observe.spans import Spans
 from muarl.policy import GenerateRequest, Generation
 from muarl.record import EpisodeKey
-from muarl.scheduler import Group
-from muarl.testing import build_episode
+from muarl.scheduler import EpisodePlan, Group
+from muarl.testing import build_episode, build_key
 
 pytestmark = pytest.mark.anyio
 
@@ -205,3 +209,18 @@ def test_nothing_of_opentelemetry_is_loaded_unless_asked_for() -> None:
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_collector_that_went_away_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collector_module, "_PATIENCE_S", 0.2)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"http://127.0.0.1:{held.getsockname()[1]}"
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        with collector_module.collector() as provider, Spans(provider) as spans:
+            spans.attempt_started(EpisodePlan(build_key()))
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 5.0
+    assert not [thread for thread in threading.enumerate() if "Otel" in thread.name]

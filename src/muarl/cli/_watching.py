@@ -24,18 +24,19 @@ def require_spans(args: argparse.Namespace) -> None:
     """Look whether what `--otel` needs is there, before anything is written.
 
     Raises:
-        SetupError: It is not installed.
+        SetupError: It is not installed, or no collector answers.
     """
     if not args.otel:
         return
     try:
-        import muarl.observe.spans  # noqa: F401
+        from muarl.observe.collector import require_collector
     except ModuleNotFoundError as missing:
         if not (missing.name or "").startswith("opentelemetry"):
             raise
         raise SetupError(
             f"--otel needs {missing.name}. Install it with `pip install 'muarl[otel]'`"
         ) from missing
+    require_collector()
 
 
 @contextmanager
@@ -48,7 +49,8 @@ def watched(
         log = stack.enter_context(RunLog(folder.events, secrets))
         others: list[Observer] = [log]
         if otel:
-            from muarl.observe.spans import Spans, collector
+            from muarl.observe.collector import collector
+            from muarl.observe.spans import Spans
 
             provider = stack.enter_context(collector())
             others.append(stack.enter_context(Spans(provider, secrets)))
@@ -60,8 +62,9 @@ def watched(
             yield observation, progress
         except BaseException as error:
             leaves = list(_leaves(error))
+            stopped = any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
             log.say(
-                "run_fails",
+                "run_stops" if stopped else "run_fails",
                 warning=True,
                 kind=", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)),
                 words=plain_words("; ".join(map(str, leaves)), secrets),

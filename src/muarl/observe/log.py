@@ -4,7 +4,8 @@ Every line has the same fields first; they are null, or empty, where the line is
 
     at               UTC, ISO 8601
     level            "info", or "warning" for what was not as it should be
-    event            "run_begins", "group", "fault", "warning", "run_ends", "run_fails"
+    event            "run_begins", "group", "fault", "warning"; at last "run_ends", "run_stops"
+                     (it was asked to) or "run_fails"
     group            "train/3/cancel-001": phase, iteration and task
     task             "cancel-001"
     episodes         keys of the episodes it is about, "train/3/cancel-001/0" and so on

@@ -1,4 +1,4 @@
-"""A run as OpenTelemetry spans; needs the extra `otel`, and only this file imports it.
+"""A run as OpenTelemetry spans; needs the extra `otel`.
 
     group                 one for each group; a trace begins with it
       dialogue            one for each attempt at an episode
@@ -17,10 +17,6 @@ from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Self
 
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer
 from opentelemetry.trace import set_span_in_context as inside
 from opentelemetry.util.types import AttributeValue
@@ -35,9 +31,6 @@ from muarl.scheduler import EpisodePlan, Group, Observer
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.world import World
-
-_QUEUE = 65_536
-"""Spans that may wait for the collector; thousands of dialogues give thousands of spans a second."""
 
 
 class Spans(Observer):
@@ -230,22 +223,3 @@ class _SpannedSession:
             result = await self._session.call(call)
             span.set_attribute("muarl.is_error", result.is_error)
         return result
-
-
-@contextmanager
-def collector() -> Iterator[TracerProvider]:
-    """Sends spans over OTLP/HTTP while it is open, to where the standard OTEL_ variables say.
-
-    `OTEL_EXPORTER_OTLP_ENDPOINT` (default `http://localhost:4318`), `OTEL_TRACES_SAMPLER`,
-    `OTEL_SERVICE_NAME` and the rest are read by the SDK. A collector that is away loses spans, with
-    warnings, and stops nothing.
-    """
-    ours = Resource({"service.name": "muarl", "service.version": __version__})
-    provider = SdkTracerProvider(
-        resource=Resource.create().merge(ours).merge(OTELResourceDetector().detect())
-    )
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=_QUEUE))
-    try:
-        yield provider
-    finally:
-        provider.shutdown()
