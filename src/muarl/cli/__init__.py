@@ -31,7 +31,6 @@ _SHOWN = 50
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
-    "opentelemetry": "otel",
 }
 
 

@@ -41,8 +41,8 @@ class LiveProgress:
     def phase(self, name: str, total: int) -> None:
         self.finish()
         self._total = total
-        self._task = self._view.add_task(name, total=total, figures="")
         self._view.begin()
+        self._task = self._view.add_task(name, total=total, figures="")
 
     def advance(self, done: int, **figures: Any) -> None:
         if self._task is not None:
