@@ -79,4 +79,4 @@ class Fuse:
 
 
 def _words(fault: Episode) -> str:
-    return (fault.error or fault.outcome.value)[:_MAX_ERROR_LENGTH]
+    return fault.cause[:_MAX_ERROR_LENGTH]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
+import msgspec
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group
@@ -43,6 +44,7 @@ def bounds(spec: RolloutSpec) -> Limits:
         deadline_s=spec.deadline_s,
         attempts=spec.attempts,
         max_fault_rate=spec.max_fault_rate,
+        retry_wait_s=spec.retry_wait_s,
     )
 
 
@@ -70,6 +72,9 @@ async def run_round(
     """
     if stop is not None and stop.requested:
         raise Interrupted
+    if runner.max_live is not None:
+        fewer = min(limits.concurrency, runner.max_live)
+        limits = msgspec.structs.replace(limits, concurrency=fewer)
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     finished: dict[tuple[str, int, str], Group] = {}
     async with run_groups(
@@ -81,6 +86,7 @@ async def run_round(
         fuse=fuse,
         fault_episode=runner.fault_episode,
         observer=observer,
+        load=runner.load,
     ) as groups:
         async with anyio.create_task_group() as side:
             if stop is not None:

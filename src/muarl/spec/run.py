@@ -46,13 +46,30 @@ class ModelSpec(Spec):
         return self
 
 
+class AtOnceSpec(Spec):
+    """How many of a kind may go on at once, over all dialogues; those beyond wait, task by task."""
+
+    messages: Positive | None = None
+    """Policy messages being sampled. Left out: no limit of ours, since admission follows the
+    engine's own queue and memory."""
+    replies: Positive | None = 256
+    """Messages of an LLM user being written; null lifts the limit."""
+    calls: Positive | None = 256
+    """Calls the tool server is answering; null lifts the limit."""
+    sessions: Positive | None = None
+    """Sessions with the tool server, one for each live dialogue. Left out: 32 where a session is a
+    process of its own (`tools.command`), no limit in memory."""
+
+
 class RolloutSpec(Spec):
     """Limits of a dialogue and of what runs at once."""
 
     group_size: Positive = 8
     """Episodes of one task that share a baseline."""
     concurrency: Positive = 256
-    """Dialogues alive at once."""
+    """Dialogues alive at once, at most; fewer where the policy's engine has no room for more."""
+    at_once: AtOnceSpec = AtOnceSpec()
+    """Limits of what dialogues share."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the policy while training; 0 is greedy."""
     max_turns: Positive = 24
@@ -63,8 +80,16 @@ class RolloutSpec(Spec):
     """Tokens in the whole dialogue; a longer one is truncated."""
     deadline_s: PositiveFloat = 120.0
     """Seconds a dialogue may take; longer is an infrastructure fault."""
+    message_s: PositiveFloat = 60.0
+    """Seconds one policy message may take, once it may be sampled; longer is a fault as well."""
+    reply_s: PositiveFloat = 120.0
+    """Seconds one message of the user may take; longer is a fault as well. (Starting the tool
+    server and calling it have limits in the domain: `tools.start_timeout_s`, `call_timeout_s`.)"""
     attempts: Positive = 3
-    """How often a dialogue that ended in a fault is tried."""
+    """How often a dialogue that ended in a fault is tried. It is not tried again once it changed
+    something outside its own world (see the domain's `tools.external`)."""
+    retry_wait_s: Annotated[float, Field(ge=0)] = 0.5
+    """Seconds before the second attempt; doubled for each further one, up to 30, and spread."""
     max_fault_rate: Fraction = 0.2
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
 
