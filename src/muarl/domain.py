@@ -67,6 +67,11 @@ class Domain:
             )
         return self._server
 
+    @server.setter
+    def server(self, server: ToolServer) -> None:
+        """Put another in its place, such as a faulty one in a test."""
+        self._server = server
+
     async def tools(self) -> tuple[ToolSpec, ...]:
         """The tools its server offers; starts the server once, and ends it.
 

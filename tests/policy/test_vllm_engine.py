@@ -13,8 +13,9 @@ import anyio
 import pytest
 
 from muarl.errors import PolicyError, WeightSyncError
-from muarl.policy import GenerateRequest, Generation
-from muarl.policy.vllm_engine import LogprobProbe, VllmPolicy
+from muarl.policy import GenerateRequest, Generation, VersionSwitch
+from muarl.policy.logprob_probe import LogprobProbe
+from muarl.policy.vllm_engine import VllmPolicy
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.anyio, pytest.mark.timeout(300)]
 
@@ -283,6 +284,7 @@ async def test_a_message_in_flight_goes_on_under_the_new_weights(
     assert 0 < switch < 600
     assert max(by_new[switch:]) < TOLERANCE
     assert out[0].policy_version == 3
+    assert out[0].switches == (VersionSwitch(switch, 4),)
 
 
 async def test_weights_that_do_not_answer_as_the_trainer_says_are_refused(

@@ -88,7 +88,46 @@ def test_sound_files_load(folder: Path) -> None:
             "run",
             "model:",
             "engine: vlm\nmodel:",
-            "3:9: 'engine' must be 'embedded' or 'vllm', got 'vlm'; did you mean 'vllm'?",
+            (
+                "3:9: 'engine': must be embedded, vllm or vllm_server, got 'vlm'; "
+                "did you mean 'vllm'?"
+            ),
+        ),
+        (
+            "run",
+            "model:",
+            "engine: vllm_server\nmodel:",
+            "3:9: missing field 'endpoints'",
+        ),
+        (
+            "run",
+            "model:",
+            "engine: {vllm_server: {endpoints: [http://a:1/v1]}}\nmodel:",
+            (
+                "3:36: item 1 of 'endpoints': expected a server's base URL, without a path: "
+                "http://a:1, got 'http://a:1/v1'"
+            ),
+        ),
+        (
+            "run",
+            "model:",
+            "engine: {vllm_server: {endpoints: [a:1]}}\nmodel:",
+            (
+                "3:36: item 1 of 'endpoints': expected a URL such as http://127.0.0.1:8000, "
+                "got 'a:1'"
+            ),
+        ),
+        (
+            "run",
+            "model:",
+            "engine: {vllm_server: {endpoints: [http://a:1, http://a:1/]}}\nmodel:",
+            "3:23: 'vllm_server': an endpoint is named twice",
+        ),
+        (
+            "run",
+            "model:",
+            "engine: {vllm: {}, embedded: {}}\nmodel:",
+            "3:9: 'engine': give exactly one of embedded, vllm and vllm_server",
         ),
         (
             "tasks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -122,7 +123,6 @@ async def test_a_tool_writes_the_dialogues_world(stateless: bool) -> None:
             call("cancel", order_id=["W1"], times="x"),
             "wrong arguments: order_id: Input should be a valid string; times: Input should be a",
         ),
-        (call("crash"), "tool 'crash' failed"),
         (call("refuse"), "not today"),
         (ToolCall("c", "get_order", error="arguments are not JSON", raw="{"), "arguments are not"),
         (ToolCall("c", "", error="no name"), "no name"),
@@ -140,6 +140,45 @@ async def test_what_the_policy_did_wrong_is_an_error_it_can_read(
         assert (result.call_id, result.name) == (made.id, made.name)
         # The session goes on.
         assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+@stateless_or_not
+async def test_a_tool_that_crashes_is_a_fault_of_the_server_L2(stateless: bool) -> None:
+    says = (
+        r"^tool server 'serve' crashed in a call of 'crash': KeyError: 'W404' \(\S+:\d+\)\. "
+        r"Let it raise ToolError .* or set tools\.on_crash to answer$"
+    )
+    async with MemoryToolServer(serve, stateless=stateless).session(base()) as session:
+        for _ in range(2):
+            with pytest.raises(ToolServerError, match=says):
+                await session.call(call("crash"))
+            # The session goes on, for those who want it to.
+            assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+@stateless_or_not
+async def test_a_tool_that_exits_ends_its_own_call_and_nothing_else_L2(stateless: bool) -> None:
+    def exits(world: World) -> MCPServer:
+        server = serve(world)
+
+        @server.tool()
+        async def leave() -> str:
+            sys.exit("the disk is full")
+
+        return server
+
+    async with MemoryToolServer(exits, stateless=stateless).session(base()) as session:
+        with pytest.raises(ToolServerError, match="in a call of 'leave': SystemExit: the disk is"):
+            await session.call(call("leave"))
+        assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+@stateless_or_not
+async def test_a_crash_may_be_an_answer_that_the_policy_reads(stateless: bool) -> None:
+    server = MemoryToolServer(serve, stateless=stateless, on_crash="answer")
+    async with server.session(base()) as session:
+        failed = ToolResult("call_crash", "crash", "tool 'crash' failed", is_error=True)
+        assert await session.call(call("crash")) == failed
 
 
 def nested(depth: int) -> list[Any]:
@@ -253,6 +292,7 @@ async def test_a_server_built_inside_a_tool_of_another_does_not_see_its_world() 
     ("build", "says"),
     [
         (lambda world: {}["shop"], r"'<lambda>' could not be built: KeyError: 'shop' \(.*:\d+\)"),
+        (lambda world: sys.exit("no shop"), r"'<lambda>' could not be built: SystemExit: no shop"),
         (lambda world: world, r"returned World; expected mcp\.server\.MCPServer"),
     ],
 )
@@ -342,10 +382,13 @@ async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too(
             raise ZeroDivisionError("secret")
         return CallToolResult(content=[TextContent(type="text", text=params.name)])
 
-    server = MemoryToolServer(
-        lambda _: Server("low", on_list_tools=list_tools, on_call_tool=call_tool)
-    )
-    async with server.session(base()) as session:
+    def low(_: World) -> Server[Any]:
+        return Server("low", on_list_tools=list_tools, on_call_tool=call_tool)
+
+    async with MemoryToolServer(low).session(base()) as session:
+        with pytest.raises(ToolServerError, match="crashed in a call of 't0': ZeroDivisionError"):
+            await session.call(call("t0"))
+    async with MemoryToolServer(low, on_crash="answer").session(base()) as session:
         assert [tool.name for tool in session.tools] == ["t0", "t1", "t2"]
         assert (await session.call(call("t2"))).content == "t2"
         failed = await session.call(call("t0"))

@@ -87,6 +87,10 @@ async def test_a_server_sees_no_secret_and_not_our_home(
         ("hang_at_start", ["did not start within 0.5 s (tools.start_timeout_s)"]),
         ("rubbish", ["did not start within 0.5 s", "printed 'Listening on port 8080' to stdout"]),
         ("die_in_call", ["died in a call of 'get'; its stderr ends: the disk is full"]),
+        ("raise_in_call", ["crashed in a call of 'get'", "set tools.on_crash to answer"]),
+        ("half_a_message", ["died in a call of 'get'; its stderr ends: killed while it wrote"]),
+        ("invalid_utf8", ["answered a call of 'get' with a message that cannot be read; it prin"]),
+        ("half_a_character", ["answered a call of 'get' with a message that cannot be read"]),
         ("hang_in_call", ["did not answer a call of 'get' within 0.3 s (tools.call_timeout_s)"]),
         ("other_world", ["does not start from the dialogue's world (", "MUARL_WORLD"]),
         ("no_world", ["refused a read of 'world://state' (tools.world_resource)"]),
@@ -116,6 +120,15 @@ async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
     assert not children()
     out, err = capfd.readouterr()
     assert out + err == ""
+
+
+async def test_a_result_of_megabytes_is_cut_and_the_session_goes_on(tmp_path: Path) -> None:
+    server = StdioToolServer(broken_server("oversized_result"), tmp_path, max_result_chars=10)
+    async with server.session(base()) as session:
+        for _ in range(2):
+            result = await session.call(call("get", key="open"))
+            assert result.content == "true xxxxx\n[cut: the first 10 of 5000005 characters]"
+            assert not result.is_error
 
 
 async def test_a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed(
@@ -188,6 +201,6 @@ async def test_a_server_on_the_sdk_speaks_the_newest_protocol(tmp_path: Path) ->
         assert (await session.call(call("cancel", order="W9"))).content == "no order W9"
         wrong = await session.call(call("cancel"))
         assert wrong.content == "wrong arguments: order: Field required"
-        crash = await session.call(call("crash"))
-        assert (crash.content, crash.is_error) == ("tool 'crash' failed", True)
+        with pytest.raises(ToolServerError, match="crashed in a call of 'crash'"):
+            await session.call(call("crash"))
     assert world["orders"]["W1"]["status"] == "cancelled"

@@ -1,7 +1,7 @@
 """The chat client: what is tried again and when, what is not, and what is never said."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -16,8 +16,8 @@ from scripted_endpoint import HANG, SLAM, completion, endpoint, response
 from trio.testing import MockClock
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
+from muarl.http.transport import MAX_BYTES, HttpReply, HttpRequest, Unreachable
 from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
-from muarl.user.http import HttpReply, Unreachable
 
 HELLO = [ChatMessage("user", "hello")]
 GOOD = msgspec.json.encode({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})
@@ -91,7 +91,8 @@ class TestOverSockets:
         assert not elsewhere.heads
 
     async def test_an_endless_answer_is_cut_off(self) -> None:
-        flood = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 5_000_000
+        flood = f"HTTP/1.1 200 OK\r\nContent-Length: {MAX_BYTES + 1}\r\n\r\n".encode()
+        flood += b"x" * (MAX_BYTES + 1)
         async with endpoint(flood, response(400)) as server:
             with pytest.raises(EndpointError, match="answered 400"):
                 await ask(ChatClient(server.url, "tiny"))
@@ -105,7 +106,8 @@ class Clocked:
         self._answers = list(answers)
         self.asked: list[float] = []
 
-    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
+    async def __call__(self, request: HttpRequest) -> HttpReply:
+        del request
         self.asked.append(anyio.current_time())
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Unreachable):
@@ -123,7 +125,7 @@ def in_virtual_time(run: Callable[[], Any]) -> Any:
 
 
 def client(answers: Clocked, timeout_s: float = 60.0) -> ChatClient:
-    return ChatClient("http://127.0.0.1:1/v1", "tiny", timeout_s=timeout_s, post=answers)
+    return ChatClient("http://127.0.0.1:1/v1", "tiny", timeout_s=timeout_s, send=answers)
 
 
 @given(st.integers(0, 4), st.sampled_from([408, 429, 500, 502, 503, 504, 529]))
@@ -208,7 +210,7 @@ def test_garbage_is_an_endpoint_error_whatever_it_is(body: bytes) -> None:
 def test_the_key_is_cut_from_what_the_endpoint_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", "sk-secret")
     answers = Clocked(HttpReply(401, b"bad key sk-secret"))
-    told = ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY", post=answers)
+    told = ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY", send=answers)
     with pytest.raises(EndpointError, match=r"bad key \[key\] \(the key in \$THE_KEY\)") as error:
         in_virtual_time(lambda: ask(told))
     assert "sk-secret" not in str(error.value)

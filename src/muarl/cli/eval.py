@@ -43,10 +43,11 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
-    require_engine(spec, args.model)
+    anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
-    folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
+    moved = spec.moved(args.spec.parent, out)
+    folder = RunFolder.create(out, moved, resume=False, overwrite=args.overwrite)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
     with watched(folder, spec, otel=args.otel) as (observation, progress):
         counters = observation.counters

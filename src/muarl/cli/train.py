@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, and print where the run is."""
     from dataclasses import replace
+    from functools import partial
 
     located = load_run(args.spec)
     if args.seed is not None:
@@ -42,10 +43,12 @@ def run(args: argparse.Namespace) -> int:
 
     spec = located.spec
     require_spans(args)
-    require_engine(spec, located.resolve(spec.model.path) if spec.model.path else None)
+    model = located.resolve(spec.model.path) if spec.model.path else None
+    anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
-    folder = RunFolder.create(out, spec, resume=args.resume, overwrite=args.overwrite)
+    moved = spec.moved(args.spec.parent, out)
+    folder = RunFolder.create(out, moved, resume=args.resume, overwrite=args.overwrite)
     with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:

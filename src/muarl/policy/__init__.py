@@ -5,3 +5,4 @@ from muarl.policy.protocol import GenerateRequest as GenerateRequest
 from muarl.policy.protocol import Generation as Generation
 from muarl.policy.protocol import Loaded as Loaded
 from muarl.policy.protocol import Policy as Policy
+from muarl.policy.protocol import VersionSwitch as VersionSwitch

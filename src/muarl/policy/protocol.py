@@ -34,20 +34,43 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     history: tuple[Message, ...] = ()
 
 
+class VersionSwitch(msgspec.Struct, frozen=True):
+    """New weights arrived in the middle of a message.
+
+    Attributes:
+        start: First sampled token of the message that is theirs, counted from 0.
+        policy_version: Their version.
+    """
+
+    start: int
+    policy_version: int
+
+
 class Generation(msgspec.Struct, frozen=True):
     """What the engine sampled.
+
+    With `policy_version` 3 and one switch to version 4 at token 2, of five tokens the first two
+    are version 3's and the last three version 4's: `version_ranges` gives (0, 2, 3) and (2, 5, 4).
 
     Attributes:
         token_ids: Exactly the sampled ids, the stop token included if it was sampled.
         logprobs: One per sampled id, under the weights and temperature that sampled it.
         finish_reason: "stop" if a stop token was sampled, "length" if the cap was reached.
-        policy_version: Weights that sampled it.
+        policy_version: Weights that sampled its first token.
+        switches: Where later weights took over, in order; nearly always nowhere.
     """
 
     token_ids: list[int]
     logprobs: list[float]
     finish_reason: FinishReason
     policy_version: int
+    switches: tuple[VersionSwitch, ...] = ()
+
+    def version_ranges(self) -> list[tuple[int, int, int]]:
+        """Start, end and version of each run of tokens that the same weights sampled."""
+        switches = (VersionSwitch(0, self.policy_version), *self.switches)
+        ends = [*(switch.start for switch in self.switches), len(self.token_ids)]
+        return [(s.start, end, s.policy_version) for s, end in zip(switches, ends, strict=True)]
 
 
 class EngineLoad(msgspec.Struct, frozen=True):

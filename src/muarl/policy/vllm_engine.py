@@ -27,10 +27,10 @@ from typing import Any, Self
 
 import anyio
 import anyio.to_thread
-import msgspec
 
 from muarl.errors import PolicyError, SetupError, WeightSyncError
-from muarl.policy.protocol import FinishReason, GenerateRequest, Generation
+from muarl.policy.logprob_probe import LogprobProbe, tolerance_of
+from muarl.policy.protocol import FinishReason, GenerateRequest, Generation, VersionSwitch
 from muarl.policy.vllm_process import (
     SHUTDOWN_S,
     end,
@@ -40,24 +40,10 @@ from muarl.policy.vllm_process import (
     nothing_outlives_us,
     tmpfs,
 )
+from muarl.policy.vllm_versions import split_versions
 from muarl.policy.vllm_weights import prepare_weights
 
 _GIB = 1 << 30
-_TOLERANCE = {"float32": 1e-4}
-"""Largest log-prob gap between engine and trainer, by engine dtype, that rounding explains."""
-_HALF_TOLERANCE = 0.03
-
-
-class LogprobProbe(msgspec.Struct, frozen=True):
-    """Fixed tokens and what the trainer's weights say about them (temperature 1).
-
-    Attributes:
-        token_ids: [T] any ids, T at least 2.
-        logprobs: [T-1] log-probability of `token_ids[t + 1]` after `token_ids[: t + 1]`.
-    """
-
-    token_ids: list[int]
-    logprobs: list[float]
 
 
 class VllmPolicy:
@@ -146,7 +132,7 @@ class VllmPolicy:
         """Largest log-prob gap to the trainer that a weight sync accepts."""
         if self._tolerance is not None:
             return self._tolerance
-        return _TOLERANCE.get(self.dtype, _HALF_TOLERANCE)
+        return tolerance_of(self.dtype)
 
     @property
     def dtype(self) -> str:
@@ -194,6 +180,7 @@ class VllmPolicy:
             logprobs=0,
         )
         completion = output.outputs[0]
+        first, switches = self._versions(completion.weight_versions)
         finish_reason: FinishReason = completion.finish_reason
         if finish_reason not in ("stop", "length"):
             raise PolicyError(f"vLLM ended a request of {request.dialogue} as {finish_reason!r}")
@@ -201,14 +188,16 @@ class VllmPolicy:
             token_ids=list(completion.token_ids),
             logprobs=list(completion.logprobs.logprobs),
             finish_reason=finish_reason,
-            policy_version=self._oldest_version(completion.weight_versions),
+            policy_version=first,
+            switches=switches,
         )
 
     async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float:
         """Put the safetensors of a folder into the running engine.
 
         Requests in flight are frozen, lose their cached keys and values, and go on under the new
-        weights; their `policy_version` is that of their first token.
+        weights; their `policy_version` is that of their first token, and `switches` says from
+        which token on the new ones sampled.
 
         Args:
             weights_dir: Holds the safetensors; best on tmpfs, see `staging_dir`.
@@ -243,7 +232,7 @@ class VllmPolicy:
         output = await self._run(probe.token_ids, temperature=0.0, max_tokens=1, prompt_logprobs=0)
         # Position 0 has no log-prob: nothing comes before it.
         scored: list[float] = output.prompt_logprobs.logprobs
-        return max(abs(a - b) for a, b in zip(scored, probe.logprobs, strict=True))
+        return probe.gap(scored)
 
     async def _swap(self, weights_dir: Path, version: int) -> None:
         engine = self._engine
@@ -293,10 +282,13 @@ class VllmPolicy:
         except (vllm.exceptions.VLLMError, ValueError) as error:
             raise PolicyError(f"vLLM refused or lost a request: {error}") from error
 
-    def _oldest_version(self, spans: Any) -> int:
-        """Version of the first token; before the first sync vLLM calls it "default"."""
-        label = spans[0].version if spans else "default"
-        return self._first_version if label == "default" else int(label)
+    def _versions(self, spans: Any) -> tuple[int, tuple[VersionSwitch, ...]]:
+        """Version of the first token, and what took over; first of all vLLM says "default"."""
+        return split_versions(
+            [(span.version, span.start, span.end) for span in spans or ()],
+            lambda label: self._first_version if label == "default" else int(label),
+            unlabelled=self._first_version,
+        )
 
     def _start(self) -> None:
         if not (self.model_dir / "config.json").is_file():

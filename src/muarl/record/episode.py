@@ -105,7 +105,7 @@ class Turn(msgspec.Struct, omit_defaults=True):
         start: First sampled token, in that sample.
         end: One past the last sampled token.
         finish_reason: "stop" or "length".
-        policy_version: Weights that sampled it.
+        policy_version: Weights that sampled its first token; the sample's spans know the others.
         results: Tool results, in call order.
         reply: The user's answer, if the message went to the user.
         changes: What the tools changed in the world during this turn.

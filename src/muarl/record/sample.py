@@ -6,7 +6,7 @@ import msgspec
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Half-open range of sampled tokens, `token_ids[start:end]`, and who sampled it."""
+    """Half-open range of sampled tokens, `token_ids[start:end]`, and which weights sampled it."""
 
     start: int
     end: int
@@ -25,7 +25,8 @@ class Sample(msgspec.Struct):
 
     Attributes:
         token_ids: [T] exactly what was sent to and sampled by the engine.
-        spans: Where the policy sampled; disjoint and increasing.
+        spans: Where the policy sampled; disjoint and increasing. Those that touch are one message
+            in whose middle new weights arrived.
         logprobs: Log-probabilities the sampler reported, one per sampled token.
     """
 
@@ -37,6 +38,16 @@ class Sample(msgspec.Struct):
     def num_sampled(self) -> int:
         """Number of tokens the policy sampled."""
         return sum(span.end - span.start for span in self.spans)
+
+    def messages(self) -> list[tuple[int, int]]:
+        """Range of each whole message, whatever weights sampled its parts."""
+        ranges: list[tuple[int, int]] = []
+        for span in self.spans:
+            if ranges and ranges[-1][1] == span.start:
+                ranges[-1] = (ranges[-1][0], span.end)
+            else:
+                ranges.append((span.start, span.end))
+        return ranges
 
     def loss_mask(self) -> list[bool]:
         """[T] True exactly on sampled tokens."""

@@ -120,7 +120,7 @@ def _run(folder: RunFolder, chosen: Choice) -> dict[str, Any]:
         "name": folder.path.resolve().name,
         "domain": str(domain or spec.get("domain") or "unknown domain"),
         "seed": str(spec.get("seed", 0)),
-        "engine": str(spec.get("engine", "unknown")),
+        "engine": _engine(spec),
         "model": _model(spec.get("model")),
         "parameters": folder.num_parameters(),
         "when": _when(folder),
@@ -138,6 +138,11 @@ def _model(model: Any) -> str:
             f"vocabulary {tiny.get('vocab_size', '?')}"
         )
     return str(model.get("path", "unknown")) if isinstance(model, dict) else "unknown"
+
+
+def _engine(spec: dict[str, Any]) -> str:
+    engine = spec.get("engine", "unknown")  # a mapping has one key, the engine's name
+    return str(next(iter(engine), "unknown")) if isinstance(engine, dict) else str(engine)
 
 
 def _when(folder: RunFolder) -> str:

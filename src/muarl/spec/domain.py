@@ -38,6 +38,10 @@ class ToolsSpec(Spec):
     """Seconds one call may take."""
     max_result_chars: Annotated[int, Field(gt=0)] = 20_000
     """Longer results are cut, and the cut is said in the result."""
+    on_crash: Literal["fault", "answer"] = "fault"
+    """What it is when a tool raises something else than `ToolError`: a fault of the server, which is
+    neither scored nor trained on, or an answer `tool failed`, for servers that crash on arguments
+    they should refuse."""
 
     @model_validator(mode="after")
     def _one_source(self) -> ToolsSpec:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.engine import EmbeddedSpec, Engine, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -194,10 +197,10 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Every random choice of the run follows from it."""
-    engine: Literal["embedded", "vllm"] = "embedded"
-    """What samples the policy: the trainer's own model, or vLLM in process."""
+    engine: Engine = EngineSpec(embedded=EmbeddedSpec())
+    """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
     threads: Annotated[int, Field(ge=0)] = 0
     """Torch threads; 0 takes all cores."""
     model: ModelSpec
@@ -212,3 +215,19 @@ class RunSpec(Spec):
     """Left out: no reinforcement learning."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+
+    def moved(self, old: Path, new: Path) -> RunSpec:
+        """The same run in a file of another folder: paths that are relative to it follow.
+
+        Args:
+            old: The folder of the file that it was read from.
+            new: The folder of the file that it is going to be written to.
+        """
+
+        def follow(path: str) -> str:
+            return path if os.path.isabs(path) else os.path.relpath(old / path, new)
+
+        model = self.model
+        if model.path is not None:
+            model = model.model_copy(update={"path": follow(model.path)})
+        return self.model_copy(update={"domain": follow(self.domain), "model": model})

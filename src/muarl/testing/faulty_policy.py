@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -22,15 +22,14 @@ PolicyFault = Literal[
     "positive_logprob",
     "too_many_tokens",
     "tokens_after_stop",
-    "no_stop_token",
     "unknown_token",
     "negative_token",
     "unknown_finish_reason",
 ]
 """How an engine fails: it raises; never answers; samples nothing; gives one log-prob too few; gives
 a log-prob that is no number, is infinite, or is that of no probability; samples more than was asked
-for; goes on after a stop token; says it stopped and did not; samples an id that the vocabulary does
-not have; a negative one; or ends for a reason of its own, as an aborted request does."""
+for; goes on after a stop token; samples an id that the vocabulary does not have; a negative one; or
+ends for a reason of its own, as an aborted request does."""
 
 POLICY_FAULTS: tuple[PolicyFault, ...] = PolicyFault.__args__  # type: ignore[attr-defined]
 """All of them."""
@@ -75,7 +74,7 @@ class FaultyPolicy:
 
 def _spoiled(fault: PolicyFault, good: Generation, request: GenerateRequest) -> Generation:
     ids, logprobs, stops = good.token_ids, good.logprobs, request.stop_token_ids
-    changes = {
+    changes: dict[str, dict[str, Any]] = {
         "no_tokens": {"token_ids": [], "logprobs": []},
         "lost_logprob": {"logprobs": logprobs[:-1]},
         "nan_logprob": {"logprobs": [*logprobs[:-1], float("nan")]},
@@ -90,14 +89,8 @@ def _spoiled(fault: PolicyFault, good: Generation, request: GenerateRequest) -> 
             "logprobs": [-0.001, *logprobs],
             "finish_reason": "stop",
         },
-        "no_stop_token": {
-            "token_ids": [i for i in ids if i not in stops] or [max(stops) + 1],
-            "finish_reason": "stop",
-        },
         "unknown_token": {"token_ids": [2**31, *ids[1:]]},
         "negative_token": {"token_ids": [-1, *ids[1:]]},
         "unknown_finish_reason": {"finish_reason": "abort"},
-    }[fault]
-    if fault == "no_stop_token":
-        changes["logprobs"] = logprobs[: len(changes["token_ids"])]
-    return msgspec.structs.replace(good, **changes)
+    }
+    return msgspec.structs.replace(good, **changes[fault])

@@ -30,8 +30,8 @@ HttpFault = Literal[
     "garbage",
     "wrong_form",
 ]
-"""What becomes of a request: the connection is reset, and further ones are refused for a while; it
-is reset after the request was read; the answer comes late; or never; 429; 429 with Retry-After;
+"""What becomes of a request: the connection is reset, and all further ones are refused for a while;
+it is reset after the request was read; the answer comes late; or never; 429; 429 with Retry-After;
 500; the answer ends in the middle of its body; it is no text at all; it is JSON that says something
 else."""
 
@@ -63,8 +63,23 @@ class HttpRequest(msgspec.Struct, frozen=True):
         return json.loads(self.body)
 
 
+class HttpAnswer(msgspec.Struct, frozen=True):
+    """An answer that is no 200 with JSON.
+
+    Attributes:
+        status: HTTP status.
+        body: As it goes out.
+        headers: Further ones.
+    """
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = {}
+
+
 Answer = Callable[[HttpRequest], Any]
-"""What a request is answered with where nothing goes wrong: anything that JSON can say."""
+"""What a request is answered with where nothing goes wrong: anything that JSON can say, or an
+HttpAnswer."""
 
 
 class HttpServer:
@@ -150,7 +165,10 @@ class HttpServer:
             return _http(200, b"\x00\xff\xfe{]\x80 nothing that makes sense")
         if fault == "wrong_form":
             return _http(200, b'{"choices": [], "object": "list", "data": {"choices": 3}}')
-        whole = _http(200, json.dumps(self._answer(request)).encode())
+        said = self._answer(request)
+        if isinstance(said, HttpAnswer):
+            return _http(said.status, said.body, **said.headers)
+        whole = _http(200, json.dumps(said).encode())
         if fault == "cut":
             body = len(whole) - whole.index(b"\r\n\r\n") - 4
             return whole[: -(body // 2 + 1)]

@@ -12,6 +12,9 @@ import sys
 import time
 from typing import Any
 
+OVERSIZED = 5_000_000
+"""Characters of a result that nobody asked for."""
+
 TOOLS = {
     "put": {"key": {"type": "string"}, "value": {}},
     "get": {"key": {"type": "string"}},
@@ -39,7 +42,11 @@ def serve(fault: str | None) -> None:
         message = json.loads(line)
         if "id" in message:
             reply = answer(message["method"], message.get("params", {}), world, fault)
-            say(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}))
+            line = json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply})
+            if fault == "invalid_utf8" and message["method"] == "tools/call":
+                say_bytes(line.encode().replace(b'"text": "', b'"text": "caf\xe9 \xff'))
+            else:
+                say(line)
     if fault == "outlive":
         time.sleep(3600)
 
@@ -48,6 +55,12 @@ def say(line: str) -> None:
     """Write one line to stdout at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def say_bytes(line: bytes) -> None:
+    """Write one line that need not be text."""
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def answer(
@@ -72,10 +85,20 @@ def answer(
             ]
         )
     if method == "tools/call":
+        if fault == "raise_in_call":
+            return {"error": {"code": -32603, "message": "Internal server error"}}
         try:
             text, bad = call(params["name"], params.get("arguments", {}), world, fault), False
         except KeyError as error:
             text, bad = f"no {error}", True
+        if fault == "oversized_result":
+            text += " " + "x" * OVERSIZED
+        if fault == "half_a_message":
+            sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "result": {"content": [{"te')
+            sys.stdout.flush()
+            sys.exit("killed while it wrote")
+        if fault == "half_a_character":
+            text += "\ud83d"
         return result(content=[{"type": "text", "text": text}], isError=bad)
     if method == "resources/read" and fault != "no_world":
         text = "not json" if fault == "not_json" else json.dumps(world)

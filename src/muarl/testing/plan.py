@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from muarl.seeds import generator
@@ -23,6 +23,7 @@ class FaultPlan(Generic[Fault]):
         seed: Of all draws.
 
     Attributes:
+        rate: As given; may be set anew, so that a start goes well, say.
         drawn: How often each fault was drawn.
         calls: How many calls there were.
 
@@ -31,11 +32,11 @@ class FaultPlan(Generic[Fault]):
         >>> plan.draw("train/0/task-1/0")  # a fault, or None in four cases of five
     """
 
-    def __init__(self, faults: Sequence[Fault], *, rate: float, seed: int = 0) -> None:
-        if not faults or not 0 <= rate <= 1:
-            raise ValueError(f"a plan needs faults and a rate in [0, 1]: {faults!r}, {rate!r}")
+    def __init__(self, faults: Iterable[Fault], *, rate: float, seed: int = 0) -> None:
         self._faults = tuple(faults)
-        self._rate = rate
+        if not self._faults or not 0 <= rate <= 1:
+            raise ValueError(f"a plan needs faults and a rate in [0, 1], not {faults!r}, {rate!r}")
+        self.rate = rate
         self._seed = seed
         self._asked: Counter[Hashable] = Counter()
         self.drawn: Counter[Fault] = Counter()
@@ -52,7 +53,7 @@ class FaultPlan(Generic[Fault]):
         """
         self._asked[call] += 1
         rng = generator(self._seed, repr(call), self._asked[call])
-        if rng.random() >= self._rate:
+        if rng.random() >= self.rate:
             return None
         fault = rng.choice(self._faults)
         self.drawn[fault] += 1

@@ -28,6 +28,7 @@ def tool_server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]
             start_timeout_s=spec.start_timeout_s,
             call_timeout_s=spec.call_timeout_s,
             max_result_chars=spec.max_result_chars,
+            on_crash=spec.on_crash,
         )
     from muarl.tools.stdio import StdioToolServer
 
@@ -39,4 +40,5 @@ def tool_server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]
         start_timeout_s=spec.start_timeout_s,
         call_timeout_s=spec.call_timeout_s,
         max_result_chars=spec.max_result_chars,
+        on_crash=spec.on_crash,
     )

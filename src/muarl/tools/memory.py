@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakSet
 
 from mcp import Client
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import UnexpectedToolError
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from muarl.errors import ToolServerError
@@ -26,6 +28,8 @@ Serve = Callable[[World], "MCPServer | Server[Any]"]
 """Builds a domain's MCP server over a world."""
 
 _here: ContextVar[World | None] = ContextVar("muarl_world", default=None)
+
+_contained: WeakSet[MCPServer] = WeakSet()
 
 
 @contextmanager
@@ -73,6 +77,8 @@ class MemoryToolServer:
         start_timeout_s: Seconds that connecting and listing the tools may take.
         call_timeout_s: Seconds one call may take.
         max_result_chars: Longer results are cut, and say so.
+        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
+            an answer that says it failed.
     """
 
     def __init__(
@@ -83,10 +89,11 @@ class MemoryToolServer:
         start_timeout_s: float = 30.0,
         call_timeout_s: float = 30.0,
         max_result_chars: int = 20_000,
+        on_crash: Literal["fault", "answer"] = "fault",
     ) -> None:
         self._serve = serve
         self._stateless = stateless
-        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars)
+        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars, on_crash)
         self._name = f"tool server {getattr(serve, '__name__', repr(serve))!r}"
         self._crashes = CrashLog(self._name)
         self._shared: MCPServer | Server[Any] | None = None
@@ -114,10 +121,28 @@ class MemoryToolServer:
                 server = self._serve(world)
         except ToolServerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # boundary: the author's code raises anything
             raise ToolServerError(f"{self._name} could not be built: {reason(error)}") from error
         if not isinstance(server, (MCPServer, Server)):
             raise ToolServerError(
                 f"{self._name} returned {type(server).__name__}; expected mcp.server.MCPServer"
             )
+        if isinstance(server, MCPServer):
+            _contain(server)
         return server
+
+
+def _contain(server: MCPServer) -> None:
+    """Let a tool that calls `sys.exit` crash like any other; it would end all dialogues."""
+    if server in _contained:
+        return
+    _contained.add(server)
+    call_tool = server.call_tool
+
+    async def contained(name: str, *arguments: Any, **more: Any) -> Any:
+        try:
+            return await call_tool(name, *arguments, **more)
+        except SystemExit as error:
+            raise UnexpectedToolError(f"Error executing tool {name}") from error
+
+    vars(server)["call_tool"] = contained

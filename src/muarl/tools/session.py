@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +14,7 @@ import msgspec
 from mcp import Client, MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -39,6 +40,7 @@ class Limits(msgspec.Struct, frozen=True):
     start_timeout_s: float = 30.0
     call_timeout_s: float = 30.0
     max_result_chars: int = 20_000
+    on_crash: Literal["fault", "answer"] = "fault"
 
 
 class Carrier(msgspec.Struct, frozen=True):
@@ -50,6 +52,7 @@ class Carrier(msgspec.Struct, frozen=True):
         crashes: Where crashes of its tools are told, once per tool.
         inside: Entered around everything the server does for this dialogue.
         last_words: What the server said last on its way out, "" if nothing.
+        waits: Told the scope of each wait for an answer; cancelled early, the answer was unreadable.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Carrier(msgspec.Struct, frozen=True):
     crashes: CrashLog
     inside: Callable[[], AbstractContextManager[None]] = nullcontext
     last_words: Callable[[], str] = str
+    waits: Callable[[anyio.CancelScope], None] = lambda _scope: None
 
     def failure(self, what: str) -> ToolServerError:
         """The error that says what happened to the server, with its last words."""
@@ -88,18 +92,30 @@ class McpSession:
         try:
             result = await self.ask(request, CallToolResult, what, heard)
         except MCPError as error:
-            if heard:
-                self._report_crash(call, heard)
+            if heard or error.code == INTERNAL_ERROR:
+                return self._crashed(call, heard, cut(error.message, limit))
             return _error(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
-        if is_crash(call.name, result):
-            self._report_crash(call, heard)
-        return _error(call, error_text(call.name, result, limit))
+        text = error_text(call.name, result, limit)
+        return (
+            self._crashed(call, heard, text) if is_crash(call.name, result) else _error(call, text)
+        )
 
-    def _report_crash(self, call: ToolCall, heard: list[BaseException]) -> None:
-        why = f": {reason(heard[0])}" if heard else self._carrier.last_words()
-        self._carrier.crashes.report(call.name, why)
+    def _crashed(self, call: ToolCall, heard: list[BaseException], text: str) -> ToolResult:
+        """A tool raised what it did not mean to: the server's fault, not the policy's (law L2).
+
+        Raises:
+            ToolServerError: Unless such crashes are to be answers.
+        """
+        why = f": {reason(heard[0])}" if heard else ""
+        if self._carrier.limits.on_crash == "fault":
+            raise self._carrier.failure(
+                f"crashed in a call of {call.name!r}{why}. Let it raise ToolError for what the "
+                "policy is to read, or set tools.on_crash to answer"
+            )
+        self._carrier.crashes.report(call.name, why or self._carrier.last_words())
+        return _error(call, text)
 
     async def ask(
         self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
@@ -118,12 +134,9 @@ class McpSession:
         """
         seconds = self._carrier.limits.call_timeout_s
         try:
-            with hearing(heard), self._carrier.inside(), anyio.fail_after(seconds):
+            with hearing(heard), self._carrier.inside(), anyio.move_on_after(seconds) as waiting:
+                self._carrier.waits(waiting)
                 return await self._client.session.send_request(request, answer)
-        except TimeoutError:
-            raise self._carrier.failure(
-                f"did not answer {what} within {seconds:g} s (tools.call_timeout_s)"
-            ) from None
         except ValidationError:
             raise self._carrier.failure(
                 f"answered {what} with something that is not a {answer.__name__}"
@@ -134,6 +147,11 @@ class McpSession:
                 await anyio.lowlevel.checkpoint_if_cancelled()
                 raise self._carrier.failure(f"died in {what}") from None
             raise
+        if anyio.current_time() < waiting.deadline:
+            raise self._carrier.failure(f"answered {what} with a message that cannot be read")
+        raise self._carrier.failure(
+            f"did not answer {what} within {seconds:g} s (tools.call_timeout_s)"
+        )
 
 
 def _request(call: ToolCall) -> CallToolRequest:

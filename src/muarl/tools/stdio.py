@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import anyio
 from mcp import Client, MCPError
@@ -38,6 +38,7 @@ WORLD_VARIABLE = "MUARL_WORLD"
 """Environment variable with the path of the dialogue's world."""
 
 _HEADING = re.compile(r"Traceback \(most recent call last\)")
+_MESSAGE = re.compile(r'\s*\{.*"jsonrpc"', re.DOTALL)
 _LAST_LINES = 3
 _LAST_BYTES = 4_000
 _RUBBISH_CHARS = 80
@@ -57,6 +58,8 @@ class StdioToolServer:
         start_timeout_s: Seconds that starting and listing the tools may take.
         call_timeout_s: Seconds one call may take.
         max_result_chars: Longer results are cut, and say so.
+        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
+            an answer that says it failed.
     """
 
     def __init__(
@@ -68,11 +71,12 @@ class StdioToolServer:
         start_timeout_s: float = 30.0,
         call_timeout_s: float = 30.0,
         max_result_chars: int = 20_000,
+        on_crash: Literal["fault", "answer"] = "fault",
     ) -> None:
         self._command = tuple(command)
         self._folder = folder
         self._world_resource = world_resource
-        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars)
+        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars, on_crash)
         self._name = f"tool server `{shlex.join(command)}`"
         self._crashes = CrashLog(self._name)
 
@@ -86,9 +90,16 @@ class StdioToolServer:
                 cwd=self._folder,
                 # The SDK would pass on the HOME of this process.
                 env={"HOME": str(home.folder), WORLD_VARIABLE: str(home.world)},
-                encoding_error_handler="replace",
+                # A message that is no UTF-8 shall not be read, rather than be read as another one;
+                # the SDK's own choices replace its bytes, or let the call wait for its deadline.
+            ).model_copy(update={"encoding_error_handler": "surrogateescape"})
+            carrier = Carrier(
+                self._name,
+                self._limits,
+                self._crashes,
+                last_words=home.last_words,
+                waits=home.wait_in,
             )
-            carrier = Carrier(self._name, self._limits, self._crashes, last_words=home.last_words)
             with anyio.CancelScope(shield=True) as spawning:
                 transport = _spawned(parameters, home.stderr, spawning)
                 client = Client(transport, message_handler=home.hear, cache=None)
@@ -182,14 +193,24 @@ class _Home:
         self.world = folder / "world.json"
         self.stderr = stderr
         self._rubbish: str | None = None
+        self._waiting: anyio.CancelScope | None = None
+
+    def wait_in(self, scope: anyio.CancelScope) -> None:
+        """Cancel this scope when a message comes that cannot be read: it may be the answer."""
+        self._waiting = scope
 
     async def hear(self, message: IncomingMessage) -> None:
-        """Keep the first line of its output that is not a message."""
-        if isinstance(message, Exception) and self._rubbish is None:
-            line = message
-            if isinstance(message, ValidationError):
-                line = message.errors(include_url=False)[0]["input"]
-            self._rubbish = str(line)[:_RUBBISH_CHARS]
+        """Keep the first line of its output that is not a message; end waiting for a broken one."""
+        if not isinstance(message, Exception):
+            return
+        line = str(message)
+        if isinstance(message, ValidationError):
+            line = str(message.errors(include_url=False)[0]["input"])
+        meant_as_message = _MESSAGE.match(line) is not None
+        if self._rubbish is None or meant_as_message:
+            self._rubbish = line.encode("utf-8", "backslashreplace").decode()[:_RUBBISH_CHARS]
+        if meant_as_message and self._waiting is not None:
+            self._waiting.cancel()
 
     def last_words(self) -> str:
         words = ""

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import anyio.to_thread
 from transformers import PreTrainedModel
 
 from muarl.domain import Domain
-from muarl.kernel.model import save_model
-from muarl.kernel.step import sample_logprobs
 from muarl.messages import Message
-from muarl.policy import Policy
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
-from muarl.policy.vllm_engine import LogprobProbe, VllmPolicy
-from muarl.record import Sample, Span
+from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
-
-_PROBE_TOKENS = 64
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A policy that can be given new weights.
-
-    Attributes:
-        policy: What dialogues sample from.
-        sync: Makes the policy sample with the trainer's present weights, as a version. Raises
-            WeightSyncError if afterwards it does not answer with them. Gives the largest log-prob
-            gap it saw on fixed tokens; None where sampler and trainer share their weights.
-    """
-
-    policy: Policy
-    sync: Callable[[int], Awaitable[float | None]]
+from muarl.train.servers import open_servers
+from muarl.train.weights import Engine, by_disk
 
 
 @asynccontextmanager
@@ -55,26 +34,30 @@ async def open_engine(
             beside a dialogue, to the last bit (law L5).
     """
     limits = run.rollout
-    if run.engine == "vllm":
+    if run.engine.vllm_server is not None:
+        async with open_servers(run.engine.vllm_server, model, model_folder) as engine:
+            yield engine
+    elif run.engine.vllm is not None:
         async with VllmPolicy(
             model_folder,
             max_model_len=limits.context_tokens,
             max_num_seqs=limits.concurrency,
             threads=run.threads,
+            engine_args=run.engine.vllm.args,
         ) as vllm:
-            yield Engine(vllm, _into_vllm(vllm, model))
-        return
-    async with TorchPolicy(
-        model,
-        max_len=limits.context_tokens,
-        slots=limits.concurrency,
-        prefixes=[shared_prompt],
-    ) as embedded:
+            yield Engine(vllm, by_disk(vllm, model))
+    else:
+        async with TorchPolicy(
+            model,
+            max_len=limits.context_tokens,
+            slots=limits.concurrency,
+            prefixes=[shared_prompt],
+        ) as embedded:
 
-        async def forget(version: int) -> None:
-            embedded.set_version(version)
+            async def forget(version: int) -> None:
+                embedded.set_version(version)
 
-        yield Engine(embedded, forget)
+            yield Engine(embedded, forget)
 
 
 async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
@@ -91,20 +74,3 @@ async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
         for opening in ("a", "0")
     ]
     return prompts[0][: common_prefix(*prompts)]
-
-
-def _into_vllm(policy: VllmPolicy, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:
-    vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
-
-    def stage() -> LogprobProbe:
-        """Save the weights, and what they say about fixed tokens."""
-        save_model(model, policy.staging_dir)
-        ids = [(7 + 13 * position) % vocab_size for position in range(_PROBE_TOKENS)]
-        probe = Sample(ids, [Span(1, len(ids), 0)])
-        return LogprobProbe(ids, sample_logprobs(model, [probe])[0])
-
-    async def sync(version: int) -> float:
-        probe = await anyio.to_thread.run_sync(stage)
-        return await policy.load_weights(policy.staging_dir, version, probe)
-
-    return sync

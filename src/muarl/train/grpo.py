@@ -104,8 +104,8 @@ def update_metrics(updates: Sequence[GrpoMetrics]) -> dict[str, float]:
 def token_drift(episodes: Sequence[Episode]) -> int:
     """Positions at which an episode's record contradicts itself about what was sampled (law L1).
 
-    The sampled spans must hold as many tokens as there are log-probs, must not overlap, and must be
-    the turns' own.
+    The sampled spans must hold as many tokens as there are log-probs, must not overlap, and must
+    make up the turns' own messages.
     """
     drift = 0
     for episode in episodes:
@@ -114,9 +114,7 @@ def token_drift(episodes: Sequence[Episode]) -> int:
             ends = [0, *(span.end for span in sample.spans)]
             drift += sum(span.start < end for span, end in zip(sample.spans, ends, strict=False))
             turns = [(t.start, t.end) for t in episode.turns if t.sample == index]
-            drift += sum(
-                a != b
-                for a, b in zip(turns, [(s.start, s.end) for s in sample.spans], strict=False)
-            )
-            drift += abs(len(turns) - len(sample.spans))
+            messages = sample.messages()
+            drift += sum(a != b for a, b in zip(turns, messages, strict=False))
+            drift += abs(len(turns) - len(messages))
     return drift

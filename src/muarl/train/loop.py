@@ -41,12 +41,13 @@ from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.train.cold_start import cold_start
-from muarl.train.engines import Engine, open_engine, shared_prompt
+from muarl.train.engines import open_engine, shared_prompt
 from muarl.train.grpo import round_metrics, split_updates, token_drift, training_set, update_metrics
 from muarl.train.policy_model import open_model, samples_of
 from muarl.train.progress import Progress
 from muarl.train.ready import ready_domain
 from muarl.train.run_folder import RunFolder
+from muarl.train.weights import Engine
 
 _STEPS_PER_CHECKPOINT = 100
 _KL_SAMPLES = 32

@@ -13,6 +13,7 @@ from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.spec.references import Finding
 from muarl.train.playing import model_folder
+from muarl.train.servers import require_servers
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -35,20 +36,24 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     return domain
 
 
-def require_engine(run: RunSpec, model: Path | None) -> None:
+async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = False) -> None:
     """Look whether what is to be sampled, and what samples it, are there; neither is loaded.
 
     Args:
         run: Says which engine.
         model: A run's folder or a model's; None: there is none yet.
+        trains: New weights will be given to the engine.
 
     Raises:
-        SetupError: The engine is not installed, or there is no model in the folder.
+        SetupError: The engine is not installed, does not answer, or there is no model in the
+            folder.
     """
-    if run.engine == "vllm":
-        require_vllm()
     if model is not None:
         model_folder(model)
+    if run.engine.vllm is not None:
+        require_vllm()
+    if run.engine.vllm_server is not None:
+        await require_servers(run.engine.vllm_server, trains=trains)
 
 
 def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:

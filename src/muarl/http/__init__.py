@@ -1,0 +1,1 @@
+"""HTTP as a client: sending, trying again, leaving a broken endpoint alone, keys."""

@@ -1,0 +1,86 @@
+"""How busy vLLM servers are, read from their `/metrics` no oftener than somebody looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+
+import anyio
+
+from muarl.http.call import Call, Refused
+from muarl.http.retry import PassingFailure
+from muarl.policy.protocol import EngineLoad
+
+_EVERY_S = 2.0
+"""How old a reading may be; taking one costs a server some milliseconds."""
+_DEADLINE_S = 1.0
+
+_GAUGES = re.compile(
+    rb"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc|num_preemptions_total)"
+    rb"(?:\{[^}\n]*\})? (\d+(?:\.\d+)?(?:e[+-]?\d{1,2})?)$",
+    re.MULTILINE,
+)
+
+
+class LoadReader:
+    """Keeps the latest reading.
+
+    Args:
+        call: Asks a server.
+        urls: Of the servers.
+    """
+
+    def __init__(self, call: Call, urls: Sequence[str]) -> None:
+        self._call = call
+        self._urls = urls
+        self._load: EngineLoad | None = None
+        self._is_wanted = False
+        self._read_at = -inf
+
+    def latest(self) -> EngineLoad | None:
+        """The last reading; None if there is none. Having been asked, `refresh` takes the next."""
+        self._is_wanted = True
+        return self._load
+
+    async def refresh(self) -> None:
+        """Take a reading, if somebody looks and the last is of old."""
+        now = anyio.current_time()
+        if not self._is_wanted or now < self._read_at + _EVERY_S:
+            return
+        self._read_at = now  # before the first await: of all that come at once, one reads
+        loads: list[EngineLoad] = []
+
+        async def one(url: str) -> None:
+            with suppress(PassingFailure, Refused):
+                loads.append(read_load(await self._call("GET", url + "/metrics")))
+
+        with anyio.move_on_after(_DEADLINE_S):
+            async with anyio.create_task_group() as tasks:
+                for url in self._urls:
+                    tasks.start_soon(one, url)
+        self._load = total(loads) if loads else None
+
+
+def read_load(metrics: bytes) -> EngineLoad:
+    """The load in a server's `/metrics`; one server may stand before several engines."""
+    found: dict[bytes, list[float]] = {}
+    for name, value in _GAUGES.findall(metrics):
+        found.setdefault(name, []).append(float(value))
+    return EngineLoad(
+        running=int(sum(found.get(b"num_requests_running", ()))),
+        waiting=int(sum(found.get(b"num_requests_waiting", ()))),
+        kv_use=max(found.get(b"kv_cache_usage_perc", ()), default=0.0),
+        preemptions=int(sum(found.get(b"num_preemptions_total", ()))),
+    )
+
+
+def total(loads: Sequence[EngineLoad]) -> EngineLoad:
+    """That of several servers; their memory counts as full as the fullest's."""
+    return EngineLoad(
+        running=sum(load.running for load in loads),
+        waiting=sum(load.waiting for load in loads),
+        kv_use=max(load.kv_use for load in loads),
+        preemptions=sum(load.preemptions for load in loads),
+    )

@@ -1,0 +1,349 @@
+"""The policy on vLLM servers (`vllm serve`), one or several, over HTTP.
+
+Owns: which endpoint gets a message, retries, deadlines, weight syncs, and what is looked at before
+the first message. Does not own: the servers' processes; text. Token ids go in and come out.
+
+A message has no effect on any world, so it is sent again, to the same endpoint or another, until
+its deadline. A cancelled call closes its connection, upon which vLLM aborts the request.
+
+Runs on asyncio and on trio. Invariants, those marked with a test on a real server:
+  1. log-probs are those of the distribution sampled from, temperature included (real);
+  2. a cancelled `generate` leaves no request in the engine (real);
+  3. after a weight sync each endpoint still in use answers with the new weights, proved by a probe,
+     or it raises (real);
+  4. what old weights sampled after a sync, because their server was started anew, is thrown away.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.to_thread
+
+from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
+from muarl.http.breaker import Permit
+from muarl.http.call import Call, Refused, call, persistently
+from muarl.http.key import ApiKey
+from muarl.http.retry import Backoff, PassingFailure
+from muarl.http.transport import connections
+from muarl.policy.fleet import Endpoint, Fleet
+from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
+from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
+from muarl.policy.vllm_load import LoadReader
+from muarl.policy.vllm_process import nothing_outlives_us, tmpfs
+from muarl.policy.vllm_start import HOW_TO_SYNC, ServerFacts, look_at
+from muarl.policy.vllm_sync import Push, WeightSync, from_disk
+from muarl.policy.vllm_versions import split_versions
+from muarl.policy.vllm_weights import prepare_weights
+from muarl.policy.vllm_wire import (
+    GENERATE,
+    Sampled,
+    generate_body,
+    read_sampled,
+    read_scores,
+    score_body,
+)
+from muarl.policy.weight_labels import WeightLabels
+
+_LOOK_AGAIN_S = 0.5
+"""How often a message without an endpoint looks for one."""
+_log = logging.getLogger(__name__)
+
+
+class VllmServerPolicy:
+    """Samples from vLLM servers; an async context manager that holds the connections.
+
+    Example:
+        async with VllmServerPolicy(["http://10.0.0.5:8000", "http://10.0.0.6:8000"]) as policy:
+            generation = await policy.generate(request)
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        *,
+        version: int = 0,
+        api_key_env: str | None = None,
+        timeout_s: float = 300.0,
+        sync_timeout_s: float = 300.0,
+        logprob_tolerance: float = HALF_TOLERANCE,
+        weights_dir: str | Path | None = None,
+    ) -> None:
+        """Describe the servers; entering the context looks at them.
+
+        Args:
+            endpoints: Base URLs, `http://127.0.0.1:8000`. All serve the same model.
+            version: Version of the weights that they hold.
+            api_key_env: Environment variable that holds their `--api-key`; None sends none.
+            timeout_s: Seconds one message may take, with all its tries.
+            sync_timeout_s: Seconds a weight sync may take.
+            logprob_tolerance: Largest gap a probe may show; 1e-4 fits servers in float32.
+            weights_dir: Folder on a file system that the servers share with this process, for new
+                weights; None takes one in memory, for servers on this machine.
+
+        Raises:
+            SetupError: The key is not set.
+        """
+        self._fleet = Fleet(url.rstrip("/") for url in endpoints)
+        self._version = version
+        self._key = ApiKey(api_key_env)
+        self._timeout_s = timeout_s
+        self._sync_timeout_s = sync_timeout_s
+        self.logprob_tolerance = logprob_tolerance
+        self._weights_dir = weights_dir
+        self._labels = WeightLabels()
+        self._folder: Path | None = None
+        self._call: Call
+        self._load_reader: LoadReader
+        self._held: AsyncExitStack
+
+    @property
+    def policy_version(self) -> int:
+        return self._version
+
+    @property
+    def staging_dir(self) -> Path:
+        """A private folder to save new weights in, where the servers can read them.
+
+        Raises:
+            SetupError: The servers take no new weights.
+        """
+        return self._weights_folder() / "new"
+
+    @property
+    def urls(self) -> list[str]:
+        """Base URLs of the servers."""
+        return [endpoint.url for endpoint in self._fleet.endpoints]
+
+    @property
+    def call(self) -> Call:
+        """Asks a server anything."""
+        return self._call
+
+    def load(self) -> EngineLoad | None:
+        return self._load_reader.latest()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as held:
+            send = await held.enter_async_context(connections())
+            self._call = partial(call, send, self._key)
+            facts = await self._look_at_all()
+            for server in facts:
+                if server.label is not None:
+                    self._labels.found(server.label, self._version)
+            self._load_reader = LoadReader(self._call, self.urls)
+            if all(server.takes_weights for server in facts):
+                folder = tempfile.TemporaryDirectory(
+                    prefix="muarl-weights-", dir=self._weights_dir or tmpfs()
+                )
+                self._folder = Path(held.enter_context(folder))
+                held.enter_context(nothing_outlives_us([], folder.name))
+                self.staging_dir.mkdir()
+                (self._folder / "tied").mkdir()
+            self._held = held.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._held.__aexit__(exc_type, exc, traceback)
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        await self._load_reader.refresh()
+        body = generate_body(request)
+        failures: list[str] = []
+        with anyio.move_on_after(self._timeout_s) as deadline:
+            return await self._until_answered(request.dialogue, body, deadline, failures)
+        tried = f" (last try: {failures[-1]})" if failures else ""
+        raise EpisodeTimeout(f"a message of the policy{tried}", self._timeout_s)
+
+    async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float:
+        """Put the safetensors of a folder into the running servers.
+
+        Messages in flight are frozen, lose their cached keys and values, and go on under the new
+        weights; `Generation.switches` says where.
+
+        Args:
+            weights_dir: Holds the safetensors; see `staging_dir`.
+            version: Version of these weights.
+            probe: What the trainer says about fixed tokens under these weights.
+
+        Returns:
+            The largest absolute log-prob gap on the probe.
+
+        Raises:
+            SetupError: The servers take no new weights.
+            WeightSyncError: No server took them, or one does not answer with them.
+        """
+        tied = self._weights_folder() / "tied"
+        # A server does not say whether it runs on a CPU, where a tied head has to be named.
+        ready = await anyio.to_thread.run_sync(prepare_weights, weights_dir, tied, True)
+        return await self.push_weights(from_disk(ready), version, probe)
+
+    async def push_weights(self, push: Push, version: int, probe: LogprobProbe) -> float:
+        """Get weights into the running servers by any way; otherwise as `load_weights`."""
+        label = self._labels.issue(version)
+        # Shielded: cancelled half way, servers would stay paused on unknown weights.
+        with anyio.move_on_after(self._sync_timeout_s, shield=True):
+            held = await WeightSync(self._call, self._fleet.endpoints).swap(push, label)
+            gap = await self._gap(held, probe)
+            if not gap <= self.logprob_tolerance:
+                raise WeightSyncError(
+                    f"after the sync of version {version} the servers' log-probs are off by "
+                    f"{gap:.4g} (at most {self.logprob_tolerance:g} is taken for rounding): they "
+                    "do not hold the trainer's weights"
+                )
+            self._labels.require(label)
+            self._version = version
+            return gap
+        raise WeightSyncError(
+            f"sync of version {version} did not finish within {self._sync_timeout_s:g} s"
+        )
+
+    async def probe_gap(self, probe: LogprobProbe) -> float:
+        """Largest absolute difference between any server's log-probs and the probe's."""
+        with anyio.move_on_after(self._sync_timeout_s):
+            return await self._gap(self._fleet.endpoints, probe)
+        raise EpisodeTimeout("the log-probs of fixed tokens", self._sync_timeout_s)
+
+    async def _until_answered(
+        self, dialogue: str, body: bytes, deadline: anyio.CancelScope, failures: list[str]
+    ) -> Generation:
+        """Ask until it goes well; what goes wrong on the way is added to `failures`."""
+        backoff = Backoff()
+        barred: dict[Endpoint, float] = {}  # until when
+        while True:
+            now = anyio.current_time()
+            barred = {endpoint: until for endpoint, until in barred.items() if until > now}
+            chosen = self._fleet.choose(dialogue, now, barred)
+            if chosen is None:
+                await self._wait(now, barred, deadline, failures)
+                continue
+            endpoint, permit = chosen
+            try:
+                return await self._ask(endpoint, permit, body)
+            except PassingFailure as failure:
+                failures.append(f"{endpoint.url} {failure}")
+                wait_s = backoff.next_s() if failure.wait_s is None else failure.wait_s
+                barred[endpoint] = anyio.current_time() + wait_s
+
+    async def _wait(
+        self,
+        now: float,
+        barred: dict[Endpoint, float],
+        deadline: anyio.CancelScope,
+        failures: list[str],
+    ) -> None:
+        """Wait until an endpoint may be asked, or for a moment if that is not known."""
+        well = [endpoint for endpoint in self._fleet.endpoints if not endpoint.is_stale]
+        if not well:
+            raise PolicyError(
+                f"no vLLM server holds version {self._version} of the weights"
+                + (f" (last try: {failures[-1]})" if failures else "")
+            )
+        if min(barred.get(endpoint, now) for endpoint in well) > deadline.deadline:
+            raise PolicyError(
+                f"the vLLM server at {failures[-1]}; the next try would come after the "
+                f"{self._timeout_s:g} s that a message may take"
+            )
+        wait_s = min(
+            max(barred.get(endpoint, now) - now, endpoint.breaker.wait_s(now)) for endpoint in well
+        )
+        await anyio.sleep(min(wait_s, _LOOK_AGAIN_S))
+
+    async def _ask(self, endpoint: Endpoint, permit: Permit, body: bytes) -> Generation:
+        """Ask one endpoint once, and tell its breaker how that went."""
+        required, version = self._labels.required, self._version
+        try:
+            sampled = read_sampled(await self._call("POST", endpoint.url + GENERATE, body))
+        except PassingFailure as failure:
+            if failure.is_busy:
+                endpoint.breaker.succeeded(permit)
+            else:
+                endpoint.breaker.failed(permit, anyio.current_time())
+            raise
+        except Refused as refusal:
+            endpoint.breaker.succeeded(permit)
+            raise PolicyError(
+                f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
+            ) from refusal
+        except BaseException:
+            endpoint.breaker.withdrawn(permit)
+            raise
+        endpoint.breaker.succeeded(permit)
+        self._refuse_old_weights(endpoint, sampled, required)
+        first, switches = split_versions(sampled.spans, self._labels.version, unlabelled=version)
+        return Generation(
+            sampled.token_ids, sampled.logprobs, sampled.finish_reason, first, switches
+        )
+
+    def _refuse_old_weights(self, endpoint: Endpoint, sampled: Sampled, required: int) -> None:
+        labels = [label for label, _, _ in sampled.spans]
+        are_known = all(map(self._labels.knows, labels))
+        if labels and not (are_known and self._labels.is_enough(labels[-1], required)):
+            endpoint.is_stale = True
+            _log.warning("no more samples from %s: its weights are %r", endpoint.url, labels[-1])
+        if endpoint.is_stale:
+            raise PassingFailure("samples with other weights than it was given; started anew?")
+
+    async def _look_at_all(self) -> list[ServerFacts]:
+        facts: list[ServerFacts] = []
+        problems: list[str] = []
+
+        async def one(endpoint: Endpoint) -> None:
+            try:
+                facts.append(await look_at(self._call, endpoint.url))
+            except SetupError as problem:
+                problems.append(str(problem))
+
+        async with anyio.create_task_group() as tasks:
+            for endpoint in self._fleet.endpoints:
+                tasks.start_soon(one, endpoint)
+        if problems:
+            raise SetupError("\n".join(sorted(problems)))
+        return facts
+
+    async def _gap(self, endpoints: Sequence[Endpoint], probe: LogprobProbe) -> float:
+        gaps: list[float] = []
+        problems: list[str] = []
+        body = score_body(probe.token_ids)
+
+        async def one(endpoint: Endpoint) -> None:
+            try:
+                answer = await persistently(self._call, "POST", endpoint.url + GENERATE, body)
+                gaps.append(probe.gap(read_scores(answer)))
+            except (PassingFailure, Refused, ValueError) as problem:
+                problems.append(f"{endpoint.url} {problem}")
+
+        async with anyio.create_task_group() as tasks:
+            for endpoint in endpoints:
+                tasks.start_soon(one, endpoint)
+        if problems:
+            raise WeightSyncError("cannot tell which weights the servers hold: " + problems[0])
+        return max(gaps)
+
+    def require_weight_sync(self) -> None:
+        """See to it before anything is trained.
+
+        Raises:
+            SetupError: The servers take no new weights.
+        """
+        self._weights_folder()
+
+    def _weights_folder(self) -> Path:
+        if self._folder is None:
+            raise SetupError(
+                f"the vLLM servers take no new weights; start them with `{HOW_TO_SYNC}`"
+            )
+        return self._folder

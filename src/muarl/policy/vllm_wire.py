@@ -1,0 +1,157 @@
+"""What goes over the wire to a vLLM server: `/inference/v1/generate`, token ids in and out.
+
+That route neither tokenizes nor detokenizes, takes every sampling parameter as it is and fills in
+none from the model's folder, and labels what it samples with the version of the weights.
+(`/v1/completions` can take and return ids too, but renders text beside them.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from muarl.http.retry import PassingFailure
+from muarl.policy.protocol import FinishReason, GenerateRequest
+
+GENERATE = "/inference/v1/generate"
+
+
+class _Token(msgspec.Struct):
+    logprob: float
+    top_logprobs: list[_Token] = []
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token]
+
+
+class _VersionSpan(msgspec.Struct):
+    version: str
+    start: int
+    end: int
+
+
+class _Choice(msgspec.Struct):
+    token_ids: list[int]
+    logprobs: _Logprobs
+    finish_reason: str
+    weight_versions: list[_VersionSpan] | None = None
+
+
+class _Reply(msgspec.Struct):
+    choices: list[_Choice]
+    prompt_logprobs: list[dict[str, _Token] | None] | None = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)
+
+
+def generate_body(request: GenerateRequest) -> bytes:
+    """Ask for one message."""
+    return _body(
+        request.prompt_ids,
+        temperature=request.temperature,
+        seed=request.seed & (2**63 - 1),  # vLLM takes signed 64-bit seeds and reads -1 as none
+        max_tokens=request.max_tokens,
+        stop_token_ids=list(request.stop_token_ids),
+        logprobs=0,
+    )
+
+
+def score_body(token_ids: list[int]) -> bytes:
+    """Ask for the log-prob of each of some tokens."""
+    return _body(token_ids, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0)
+
+
+def best_token_body(temperature: float) -> bytes:
+    """Ask for the log-prob of the most probable token after a fixed prompt."""
+    # Of two, the first may be the sampled one; the best is among them.
+    return _body([1, 2, 3, 4], temperature=temperature, seed=0, max_tokens=1, logprobs=2)
+
+
+def _body(token_ids: list[int], **sampling: Any) -> bytes:
+    # What stops a message is the request's stop_token_ids alone.
+    sampling |= {"ignore_eos": True, "detokenize": False}
+    return msgspec.json.encode({"token_ids": token_ids, "sampling_params": sampling})
+
+
+class Sampled(msgspec.Struct, frozen=True):
+    """A message as the server gave it.
+
+    Attributes:
+        token_ids: Sampled ids.
+        logprobs: One per id.
+        finish_reason: Why it ended.
+        spans: Label of the weights and half-open range of tokens, one after the other from first
+            to last; empty if the server says nothing.
+    """
+
+    token_ids: list[int]
+    logprobs: list[float]
+    finish_reason: FinishReason
+    spans: list[tuple[str, int, int]]
+
+
+def read_sampled(body: bytes) -> Sampled:
+    """The message in an answer.
+
+    Raises:
+        PassingFailure: It holds no whole message.
+    """
+    choice = _choice(_decode(body))
+    logprobs = [token.logprob for token in choice.logprobs.content]
+    finish_reason: FinishReason
+    match choice.finish_reason:
+        case "stop" | "length" as finish_reason:
+            pass
+        case other:
+            raise PassingFailure(f"ended a message as {other!r}")
+    if len(logprobs) != len(choice.token_ids):
+        raise PassingFailure(
+            f"answered with {len(choice.token_ids)} tokens and {len(logprobs)} log-probs"
+        )
+    spans = [(span.version, span.start, span.end) for span in choice.weight_versions or ()]
+    bounds = [0, *(end for _, _, end in spans)]
+    if spans and (
+        [start for _, start, _ in spans] != bounds[:-1]
+        or sorted(bounds) != bounds
+        or bounds[-1] != len(logprobs)
+    ):
+        raise PassingFailure("answered with labels of weights that do not fit its tokens")
+    return Sampled(choice.token_ids, logprobs, finish_reason, spans)
+
+
+def read_label(body: bytes) -> str | None:
+    """Label of the weights that sampled a message's first token."""
+    spans = _choice(_decode(body)).weight_versions
+    return spans[0].version if spans else None
+
+
+def read_scores(body: bytes) -> list[float]:
+    """[T-1] log-probs of the prompt's tokens but the first, before which nothing comes."""
+    scored = _decode(body).prompt_logprobs
+    if not scored or any(not at for at in scored[1:]):
+        raise PassingFailure("answered without the prompt's log-probs")
+    return [next(iter(at.values())).logprob for at in scored[1:] if at]
+
+
+def read_best(body: bytes) -> float:
+    """Log-prob of the most probable token."""
+    content = _choice(_decode(body)).logprobs.content
+    if not content:
+        raise PassingFailure("answered with no token")
+    return max(token.logprob for token in (content[0], *content[0].top_logprobs))
+
+
+def _decode(body: bytes) -> _Reply:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PassingFailure(f"answered with no generated tokens: {error}") from error
+
+
+def _choice(reply: _Reply) -> _Choice:
+    if len(reply.choices) != 1:
+        raise PassingFailure(f"answered with {len(reply.choices)} messages; expected one")
+    return reply.choices[0]

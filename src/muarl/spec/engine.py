@@ -1,0 +1,114 @@
+"""What samples the policy: the trainer's own model, vLLM in process, or vLLM servers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from muarl.errors import did_you_mean
+from muarl.spec.base import Spec
+
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+def _base_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        is_url = False
+    if not is_url:
+        raise ValueError(f"expected a URL such as http://127.0.0.1:8000, got {url!r}")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(
+            f"expected a server's base URL, without a path: http://{parts.netloc}, got {url!r}"
+        )
+    if parts.username or parts.password:
+        raise ValueError("a URL with a password in it; name its variable in api_key_env instead")
+    return url.rstrip("/")
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+"""Scheme, host and port of a server."""
+
+
+class EmbeddedSpec(Spec):
+    """The trainer's own model, in this process."""
+
+
+class VllmSpec(Spec):
+    """vLLM in this process's care, on this machine."""
+
+    args: dict[str, bool | int | float | str] = {}
+    """Further arguments of `vllm.AsyncEngineArgs`, as they are: `tensor_parallel_size: 2`."""
+
+
+class VllmServerSpec(Spec):
+    """Servers started by `vllm serve MODEL --logprobs-mode processed_logprobs`."""
+
+    endpoints: Annotated[list[BaseUrl], Field(min_length=1)]
+    """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
+    api_key_env: str | None = None
+    """Environment variable that holds the servers' key; the key itself is never written anywhere."""
+    timeout_s: PositiveFloat = 300.0
+    """Seconds one policy message may take, with all its tries and its wait in a server's queue."""
+    sync: Literal["disk", "nccl"] = "disk"
+    """How new weights reach the servers: safetensors that they read, or from GPU to GPU."""
+    sync_timeout_s: PositiveFloat = 300.0
+    """Seconds a weight sync may take."""
+    weights_dir: str | None = None
+    """Folder shared with the servers, for `sync: disk`; left out: in memory, on one machine."""
+    trainer_address: str = "127.0.0.1"
+    """Where the servers' workers reach this machine, for `sync: nccl`."""
+    logprob_tolerance: PositiveFloat = 0.03
+    """Largest log-prob gap to the trainer that is taken for rounding; 1e-4 if all is float32."""
+
+    @model_validator(mode="after")
+    def _different(self) -> VllmServerSpec:
+        if len(set(self.endpoints)) < len(self.endpoints):
+            raise ValueError("an endpoint is named twice")
+        return self
+
+
+class EngineSpec(Spec):
+    """What samples the policy: one of these, or the name of one that needs no settings."""
+
+    embedded: EmbeddedSpec | None = None
+    """The trainer's own model."""
+    vllm: VllmSpec | None = None
+    """vLLM in process."""
+    vllm_server: VllmServerSpec | None = None
+    """vLLM servers."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> EngineSpec:
+        if sum(kind is not None for kind in (self.embedded, self.vllm, self.vllm_server)) != 1:
+            raise ValueError("give exactly one of embedded, vllm and vllm_server")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return next(name for name in EngineSpec.model_fields if getattr(self, name) is not None)
+
+
+def _by_name(value: Any) -> Any:
+    """`engine: vllm` for `engine: {vllm: {}}`."""
+    if not isinstance(value, str):
+        return value
+    kinds = list(EngineSpec.model_fields)
+    if value not in kinds:
+        raise ValueError(
+            f"must be {', '.join(kinds[:-1])} or {kinds[-1]}, got {value!r}"
+            + did_you_mean(value, kinds)
+        )
+    return {value: {}}
+
+
+Engine = Annotated[
+    EngineSpec,
+    BeforeValidator(_by_name, json_schema_input_type=Literal["embedded", "vllm"] | EngineSpec),
+]
+"""An EngineSpec, or its name alone."""

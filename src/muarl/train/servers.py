@@ -1,0 +1,94 @@
+"""vLLM servers as a run's engine: they must hold the run's weights before anything is sampled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from transformers import PreTrainedModel
+
+from muarl.errors import SetupError
+from muarl.policy.vllm_server import VllmServerPolicy
+from muarl.policy.vllm_transfer import WeightTransfer
+from muarl.spec.engine import VllmServerSpec
+from muarl.train.weights import Engine, by_disk, probe_of
+
+_log = logging.getLogger(__name__)
+
+
+def server_policy(spec: VllmServerSpec) -> VllmServerPolicy:
+    """The policy that a run file describes."""
+    return VllmServerPolicy(
+        spec.endpoints,
+        api_key_env=spec.api_key_env,
+        timeout_s=spec.timeout_s,
+        sync_timeout_s=spec.sync_timeout_s,
+        logprob_tolerance=spec.logprob_tolerance,
+        weights_dir=spec.weights_dir,
+    )
+
+
+async def require_servers(spec: VllmServerSpec, *, trains: bool) -> None:
+    """Look at the servers without sampling more than a few tokens.
+
+    Raises:
+        SetupError: One is not there, or not started as the run needs it.
+    """
+    async with server_policy(spec) as policy:
+        if trains:
+            policy.require_weight_sync()
+
+
+@asynccontextmanager
+async def open_servers(
+    spec: VllmServerSpec, model: PreTrainedModel, model_folder: Path
+) -> AsyncIterator[Engine]:
+    """Connect to the servers and make sure that they hold the model's weights.
+
+    Args:
+        spec: Which.
+        model: The trainer's model.
+        model_folder: Holds the same weights, for the message to whoever has to start a server.
+
+    Raises:
+        SetupError: A server is not there, or has other weights and takes no new ones.
+        WeightSyncError: A server does not answer with the weights it was given.
+    """
+    async with server_policy(spec) as policy, _sync(spec, policy, model) as sync:
+        probe = await anyio.to_thread.run_sync(probe_of, model)
+        gap = await policy.probe_gap(probe)
+        if gap > policy.logprob_tolerance:
+            _log.info("servers hold other weights (log-probs differ by %.3g); sending ours", gap)
+            try:
+                await sync(policy.policy_version)
+            except SetupError as problem:
+                raise SetupError(
+                    f"the servers do not serve the weights of {model_folder} (log-probs differ by "
+                    f"{gap:.3g}); start them on that folder. And {problem}"
+                ) from problem
+        yield Engine(policy, sync)
+
+
+@asynccontextmanager
+async def _sync(
+    spec: VllmServerSpec, policy: VllmServerPolicy, model: PreTrainedModel
+) -> AsyncIterator[Callable[[int], Awaitable[float]]]:
+    if spec.sync == "disk":
+        yield by_disk(policy, model)
+        return
+    policy.require_weight_sync()
+    transfer = await WeightTransfer.join(policy.call, policy.urls, model, spec.trainer_address)
+
+    async def sync(version: int) -> float:
+        probe = await anyio.to_thread.run_sync(probe_of, model)
+        return await policy.push_weights(transfer.push, version, probe)
+
+    try:
+        yield sync
+    finally:
+        with anyio.CancelScope(shield=True):
+            await transfer.leave()

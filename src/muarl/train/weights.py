@@ -1,0 +1,67 @@
+"""How a policy gets the trainer's weights, and the proof that it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import anyio.to_thread
+from transformers import PreTrainedModel
+
+from muarl.kernel.model import save_model
+from muarl.kernel.step import sample_logprobs
+from muarl.policy import Policy
+from muarl.policy.logprob_probe import LogprobProbe
+from muarl.record import Sample, Span
+
+_PROBE_TOKENS = 64
+
+Sync = Callable[[int], Awaitable[float | None]]
+"""Makes a policy sample with the trainer's present weights, as a version."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A policy that can be given new weights.
+
+    Attributes:
+        policy: What dialogues sample from.
+        sync: Gives it the trainer's present weights. Raises WeightSyncError if afterwards it does
+            not answer with them. Gives the largest log-prob gap it saw on fixed tokens; None where
+            sampler and trainer share their weights.
+    """
+
+    policy: Policy
+    sync: Sync
+
+
+class _LoadsWeights(Protocol):
+    @property
+    def staging_dir(self) -> Path: ...
+
+    async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float: ...
+
+
+def probe_of(model: PreTrainedModel) -> LogprobProbe:
+    """What a model says about fixed tokens."""
+    vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
+    ids = [(7 + 13 * position) % vocab_size for position in range(_PROBE_TOKENS)]
+    sample = Sample(ids, [Span(1, len(ids), 0)])
+    return LogprobProbe(ids, sample_logprobs(model, [sample])[0])
+
+
+def by_disk(policy: _LoadsWeights, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:
+    """Save the weights where the policy reads them."""
+
+    def stage(folder: Path) -> LogprobProbe:
+        save_model(model, folder)
+        return probe_of(model)
+
+    async def sync(version: int) -> float:
+        folder = policy.staging_dir
+        probe = await anyio.to_thread.run_sync(stage, folder)
+        return await policy.load_weights(folder, version, probe)
+
+    return sync
