@@ -14,7 +14,7 @@ from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
-from muarl.scheduler import Group
+from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.seeds import generator
@@ -92,6 +92,7 @@ async def play(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
+    observer: Observer | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -104,6 +105,7 @@ async def play(
         folder: Where the journal goes.
         progress: Told after each task.
         stop: Drains on request.
+        observer: Told what happens to dialogues.
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
     async with player(domain, run, model) as who:
@@ -115,6 +117,7 @@ async def play(
                 journal=journal,
                 stop=stop,
                 on_group=_counting(progress),
+                observer=observer,
             )
             return await held_out.by(
                 who.policy_for, phase=f"eval:{phase}:T{temperature:g}", temperature=temperature
@@ -130,6 +133,7 @@ async def roll_out(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
+    observer: Observer | None = None,
 ) -> None:
     """Play planned dialogues; their episodes are in the folder's journal, and only there.
 
@@ -144,6 +148,7 @@ async def roll_out(
         folder: Where the journal is.
         progress: Told after each group.
         stop: Drains on request.
+        observer: Told what happens to dialogues.
     """
     async with player(domain, run, model) as who:
         with JournalWriter(folder.journal) as journal:
@@ -158,6 +163,7 @@ async def roll_out(
                 limits=who.limits,
                 user=run.user,
                 policy_for=who.policy_for,
+                observer=observer,
             )
             await stream_round(
                 todo,
@@ -166,6 +172,7 @@ async def roll_out(
                 journal=journal,
                 stop=stop,
                 on_group=_counting(progress, len(keys) - len(todo)),
+                observer=observer,
             )
 
 
