@@ -9,7 +9,6 @@ from typing import Any
 
 from muarl.policy.logprob_probe import LogprobProbe
 from muarl.policy.vllm_wire import GENERATE
-from muarl.testing.http_server import HTTP_FAULTS as HTTP_FAULTS
 from muarl.testing.http_server import HttpAnswer, HttpRequest, HttpServer, http_server
 from muarl.testing.plan import FaultPlan
 
@@ -151,5 +150,7 @@ async def fake_vllm(
         fakes = [FakeVllm() for _ in range(count)]
         for number, fake in enumerate(fakes):
             mine = plan if number == 0 else None
-            fake.server = await stack.enter_async_context(http_server(fake.answer, mine, **settings))
+            fake.server = await stack.enter_async_context(
+                http_server(fake.answer, mine, **settings)
+            )
         yield fakes
