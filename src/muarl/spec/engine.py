@@ -46,7 +46,7 @@ class VllmSpec(Spec):
 
 
 class VllmServerSpec(Spec):
-    """Servers started by `vllm serve MODEL --logprobs-mode processed_logprobs`."""
+    """vLLM servers; docs/vllm.md says how they are started."""
 
     endpoints: Annotated[list[BaseUrl], Field(min_length=1)]
     """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
