@@ -62,11 +62,10 @@ def ideal_s(chains: Sequence[float], slots: int) -> float:
 async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
     """The figures of one size."""
     desk = await ScriptedDesk.load(MEAN_S)
-    groups = dialogues // GROUP
-    tasks = [desk.tasks[i % len(desk.tasks)] for i in range(groups)]
+    tasks = [desk.tasks[i % len(desk.tasks)] for i in range(dialogues // GROUP)]
     keys = [
         key
-        for lap in range(0, groups, len(desk.tasks))
+        for lap in range(0, len(tasks), len(desk.tasks))
         for key in episode_keys(
             tasks[lap : lap + len(desk.tasks)],
             run_seed=seed,
@@ -77,17 +76,18 @@ async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
     ]
     limits = Limits(concurrency=slots, deadline_s=3600)
     await (await ScriptedDesk.load(0.0)).runner()(EpisodePlan(keys[0]))  # lazy imports
-    solved = finished = 0
+    solved = 0
     with tempfile.TemporaryDirectory() as folder, JournalWriter(Path(folder) / "j") as journal:
         before = rss_bytes()
-        async with metered() as meters:
-            async with run_groups(keys, desk.runner(), limits=limits, journal=journal) as whole:
-                async for group in whole:
-                    finished += len(group.episodes)
-                    solved += sum(
-                        e.reward == 1 and len(e.turns) == TURNS and len(e.calls()) == CALLS
-                        for e in group.episodes
-                    )
+        async with (
+            metered() as meters,
+            run_groups(keys, desk.runner(), limits=limits, journal=journal) as groups,
+        ):
+            async for group in groups:
+                solved += sum(
+                    e.reward == 1 and len(e.turns) == TURNS and len(e.calls()) == CALLS
+                    for e in group.episodes
+                )
     if solved != dialogues:
         raise SystemExit(f"{dialogues - solved} of {dialogues} dialogues did not go as written")
     ideal = ideal_s([desk.policies[key].slept_s for key in keys], slots)

@@ -5,7 +5,8 @@ Invariants (each a property test):
   2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
   3. only the user, a terminal tool or a cap ends a dialogue (L4);
   4. a failure of anything but the policy is a fault, never a reward (L2);
-  5. tool calls of one message run in order, all of them, and each is answered.
+  5. tool calls of one message run in order, all of them, and each is answered;
+  6. every wait has a name and a deadline, and a fault says in which of them it happened.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
-from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
@@ -25,12 +26,16 @@ from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
-from muarl.world import World, diff
+from muarl.waits import Gates, Waits
+from muarl.world import diff
 
 _MAX_PADDING = 1024
 """Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
 _ROUNDING = 1e-2
 """What half precision may add to a log-prob of 0."""
+
+
+_NAME_CHARS = 80
 
 
 @dataclass
@@ -71,8 +76,24 @@ class Dialogue:
         temperature: float | None = None,
         attempt: int = 1,
         server: ToolServer | None = None,
+        gates: Gates | None = None,
     ) -> None:
-        """Prepare; `server` stands for the domain's own, as what watches it does."""
+        """Prepare.
+
+        Args:
+            key: Whose episode it gives.
+            domain: The domain.
+            task: What the user wants.
+            persona: As whom she speaks.
+            policy: The agent.
+            user: The user.
+            renderer: Of the policy's model.
+            limits: Caps and deadlines.
+            temperature: None takes that of `limits`.
+            attempt: 1 for the first try.
+            server: Stands for the domain's own tool server, as what watches it does.
+            gates: What all dialogues share; None limits nothing.
+        """
         self._key = key
         self._domain = domain
         self._server = server or domain.server
@@ -85,44 +106,61 @@ class Dialogue:
         self._temperature = limits.temperature if temperature is None else temperature
         self._seed = episode_seed(key, "policy", attempt)
         self._log = _Transcript()
+        self._gates = gates or Gates()
+        self._waits = Waits(task.id)
+        self._effect: str | None = None
+        self._world = domain.world_for(task)
+        self._initial = self._world.fork()
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
-        world = self._domain.world_for(self._task)
-        initial = world.fork()
-        error: EpisodeError | None = None
+        waits = self._waits
         try:
-            async with self._server.session(world) as session:
+            waits.now = "the start of the tool server"
+            async with self._server.session(self._world) as session:
                 self._log.tools = list(session.tools)
-                outcome = await self._talk(session, world)
+                outcome = await self._talk(session)
+                waits.now = "the end of the tool session"
+            waits.now = "the gold world"
+            verdict = await self._domain.judge(self._task, self._world, self._log.turns)
         except UserError as fault:
-            outcome, error = Outcome.USER_FAULT, fault
+            return self._episode(Outcome.USER_FAULT, fault)
         except EpisodeError as fault:
-            outcome, error = Outcome.INFRA_FAULT, fault
-        episode = Episode(
+            return self.broken_off(fault)
+        episode = self._episode(outcome)
+        episode.reward, episode.rewards = verdict.reward, verdict.rewards
+        episode.metrics = verdict.metrics
+        return episode
+
+    def broken_off(self, why: EpisodeError) -> Episode:
+        """The episode of a dialogue that could not go on, with all that was said until then."""
+        return self._episode(Outcome.INFRA_FAULT, why)
+
+    def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
+        log = self._log
+        return Episode(
             key=self._key,
             domain=self._domain.spec.id,
             persona=self._persona,
             split=self._task.split,
             task_hash=self._task.situation_hash,
             system=self._domain.spec.rules,
-            opening=self._log.opening,
+            opening=log.opening,
             outcome=outcome,
-            tools=self._log.tools,
-            turns=self._log.turns,
-            samples=self._log.samples,
+            tools=log.tools,
+            turns=log.turns,
+            samples=log.samples,
             fault=type(error).__name__ if error else None,
-            error=str(error) if error else None,
-            changes=diff(initial, world),
-            forks=self._log.forks,
+            error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
+            effect=self._effect,
+            changes=diff(self._initial, self._world),
+            forks=log.forks,
         )
-        if not outcome.is_fault:
-            await self._score(episode, world)
-        return episode
 
-    async def _talk(self, session: ToolSession, world: World) -> Outcome:
-        log = self._log
-        log.opening = await self._user.open()
+    async def _talk(self, session: ToolSession) -> Outcome:
+        log, limits = self._log, self._limits
+        async with self._waits.on("user message", "0", self._gates.replies, limits.reply_s):
+            log.opening = await self._user.open()
         log.history = [
             Message(role="system", content=self._domain.spec.rules),
             Message(role="user", content=log.opening.text),
@@ -132,23 +170,23 @@ class Dialogue:
         if log.opening.stop:
             return Outcome.ABANDONED
         while True:
-            if len(log.turns) == self._limits.max_turns:
+            if len(log.turns) == limits.max_turns:
                 return Outcome.TRUNCATED_TURNS
-            room = self._limits.context_tokens - len(prompt)
+            room = limits.context_tokens - len(prompt)
             if room <= 0:
                 return Outcome.TRUNCATED_CONTEXT
-            generation = await self._generate(prompt, min(room, self._limits.max_tokens))
+            generation = await self._generate(prompt, min(room, limits.max_tokens))
             turn = self._record(prompt, generation)
             if generation.finish_reason == "length":
-                cut_by_context = room <= self._limits.max_tokens
+                cut_by_context = room <= limits.max_tokens
                 return Outcome.TRUNCATED_CONTEXT if cut_by_context else Outcome.TRUNCATED_LENGTH
             log.history.append(turn.message)
             if turn.message.tool_calls:
-                answers = await self._run_calls(session, world, turn)
+                answers = await self._run_calls(session, turn)
                 if self._called_terminal(turn):
                     return Outcome.COMPLETED
             else:
-                turn.reply = await self._user.reply(turn.message.content)
+                turn.reply = await self._reply(turn.message.content)
                 if turn.reply.stop:
                     abandoned = turn.reply.act == "abandon"
                     return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
@@ -158,17 +196,18 @@ class Dialogue:
 
     async def _generate(self, prompt: list[int], max_tokens: int) -> Generation:
         turn = len(self._log.turns)
-        generation = await self._policy.generate(
-            GenerateRequest(
-                prompt_ids=prompt,
-                dialogue=str(self._key),
-                seed=derive_seed(self._seed, turn),
-                max_tokens=max_tokens,
-                temperature=self._temperature,
-                stop_token_ids=self._renderer.stop_token_ids,
-                history=tuple(self._log.history),
-            )
+        request = GenerateRequest(
+            prompt_ids=prompt,
+            dialogue=str(self._key),
+            seed=derive_seed(self._seed, turn),
+            max_tokens=max_tokens,
+            temperature=self._temperature,
+            stop_token_ids=self._renderer.stop_token_ids,
+            history=tuple(self._log.history),
         )
+        gate, seconds = self._gates.messages, self._limits.message_s
+        async with self._waits.on("policy message", str(turn), gate, seconds):
+            generation = await self._policy.generate(request)
         if flaw := _flaw(generation, max_tokens, self._renderer):
             raise PolicyError(f"the engine {flaw}")
         return generation
@@ -199,14 +238,27 @@ class Dialogue:
         log.turns.append(turn)
         return turn
 
-    async def _run_calls(self, session: ToolSession, world: World, turn: Turn) -> list[Message]:
-        before = world.fork()
+    async def _reply(self, text: str) -> UserReply:
+        turn = str(len(self._log.turns))
+        gate, seconds = self._gates.replies, self._limits.reply_s
+        async with self._waits.on("user message", turn, gate, seconds):
+            reply = await self._user.reply(text)
+        return reply
+
+    async def _run_calls(self, session: ToolSession, turn: Turn) -> list[Message]:
+        before = self._world.fork()
         answers = []
-        for call in turn.message.tool_calls:
-            result = await session.call(call)
+        number = len(self._log.turns) - 1
+        for index, call in enumerate(turn.message.tool_calls):
+            if self._domain.spec.tools.writes_outside and call.name in self._domain.spec.writes:
+                # Before the call: one that times out may have been carried out all the same.
+                self._effect = self._effect or call.name
+            which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"
+            async with self._waits.on("tool call", which, self._gates.calls):
+                result = await session.call(call)
             turn.results.append(result)
-            answers.append(_answer(result))
-        turn.changes = diff(before, world)
+            answers.append(result.as_message())
+        turn.changes = diff(before, self._world)
         return answers
 
     def _called_terminal(self, turn: Turn) -> bool:
@@ -227,16 +279,6 @@ class Dialogue:
         anew = self._renderer.start(self._log.history, session.tools)
         self._log.samples.append(Sample(list(anew)))
         return anew
-
-    async def _score(self, episode: Episode, world: World) -> None:
-        try:
-            verdict = await self._domain.judge(self._task, world, episode.turns)
-        except EpisodeError as fault:
-            episode.outcome = Outcome.INFRA_FAULT
-            episode.fault, episode.error = type(fault).__name__, str(fault)
-            return
-        episode.reward, episode.rewards = verdict.reward, verdict.rewards
-        episode.metrics = verdict.metrics
 
 
 def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
@@ -261,8 +303,3 @@ def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
     if generation.finish_reason not in ("stop", "length"):
         return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
     return ""
-
-
-def _answer(result: ToolResult) -> Message:
-    text = f"Error: {result.content}" if result.is_error else result.content
-    return Message(role="tool", content=text, tool_call_id=result.call_id, name=result.name)

@@ -39,6 +39,11 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     content: str
     is_error: bool = False
 
+    def as_message(self) -> Message:
+        """The answer as the policy reads it."""
+        text = f"Error: {self.content}" if self.is_error else self.content
+        return Message("tool", text, tool_call_id=self.call_id, name=self.name)
+
 
 class ToolSpec(msgspec.Struct, frozen=True):
     """A tool as its server describes it; `parameters` is the server's JSON Schema, untouched."""

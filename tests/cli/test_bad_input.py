@@ -8,30 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bad_input import Ending, InProcess, in_a_new_process, serve_by, shown, write_shop
+from bad_input import Ending, InProcess, in_a_new_process, serve_by, shown
 from spec_files import spoil
 
 from muarl.record import read_journal
 from muarl.testing.servers import Fault, broken_server
 
 pytestmark = pytest.mark.timeout(180)
-
-
-@pytest.fixture
-def muarl(capfd: pytest.CaptureFixture[str]) -> InProcess:
-    return InProcess(capfd)
-
-
-@pytest.fixture
-def run_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop").mkdir()
-    return write_shop(tmp_path / "shop")
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
 
 
 @pytest.fixture

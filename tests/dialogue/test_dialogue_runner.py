@@ -120,7 +120,7 @@ def test_a_dialogue_cut_off_by_its_deadline_still_says_what_it_was_L2(
     episode = run_in_virtual_time(main)
     assert (episode.outcome, episode.error) == (
         Outcome.INFRA_FAULT,
-        "dialogue did not finish within 5 s",
+        "dialogue did not finish within 5 s (in train/0/note-0/0: policy message 0)",
     )
     assert (episode.domain, episode.persona, episode.split) == ("notes", "plain", "train")
     assert episode.task_hash == TASKS[0].situation_hash

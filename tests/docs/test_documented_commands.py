@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from documents import ROOT, blocks
 
+ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
+EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
 PLAN = [
     "make quickstart",
     ".venv/bin/muarl check domains/desk",
@@ -20,6 +22,14 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    f"{ROLL_OUT} --shard 1/2 --overwrite",
+    f"{ROLL_OUT} --shard 2/2 --overwrite",
+    f"{ROLL_OUT} --shard 2/2 --resume",
+    ".venv/bin/muarl replay runs/quickstart-rollout-1-of-2 runs/quickstart-rollout-2-of-2",
+    ".venv/bin/muarl score runs/quickstart-rollout --overwrite",
+    f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
+    f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
+    f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
 ]
 """Commands that are carried out, in order."""
 
@@ -99,9 +109,14 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
 
     report = clone / "runs" / "quickstart" / "report.html"
     assert report.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
-    assert said[PLAN[-1]].strip() == "runs/quickstart/report.html"
+    assert said[".venv/bin/muarl report runs/quickstart"].strip() == "runs/quickstart/report.html"
     assert said[PLAN[1]].splitlines()[-1] == "sound"
     assert "20 dialogues in runs/quickstart-rollout/episodes.journal, 0 faults" in said[PLAN[3]]
+    (replayed,) = (out for command, out in said.items() if " replay " in command)
+    assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
+    (scored,) = (out for command, out in said.items() if " score " in command)
+    assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
+    assert "20 samples in runs/samples\n" in said[PLAN[-1]]
 
     lines = (clone / "runs" / "quickstart" / "metrics.jsonl").read_text().splitlines()
     success = {

@@ -119,7 +119,7 @@ class TestFaults:
     async def test_what_may_pass_is_tried_again(self, fault: Any) -> None:
         plan = FaultPlan([fault], rate=0.0)
         async with fake_vllm(plan=plan, retry_after_s=0.1) as (fake,), policy_of([fake]) as policy:
-            plan._rate = 1.0
+            plan.rate = 1.0
             results: list[Generation] = []
             async with anyio.create_task_group() as tasks:
 
@@ -128,7 +128,7 @@ class TestFaults:
 
                 tasks.start_soon(one)
                 await until(lambda: plan.drawn[fault] >= 2)
-                plan._rate = 0.0
+                plan.rate = 0.0
         assert len(results) == 1
 
     async def test_with_a_fifth_of_all_requests_failing_every_message_comes_through(self) -> None:
@@ -136,7 +136,7 @@ class TestFaults:
         settings = {"slow_s": 0.05, "retry_after_s": 0.05}
         done = 0
         async with fake_vllm(plan=plan, **settings) as (fake,), policy_of([fake]) as policy:
-            plan._rate = 0.2
+            plan.rate = 0.2
             async with anyio.create_task_group() as tasks:
 
                 async def one(number: int) -> None:
@@ -178,7 +178,7 @@ class TestFaults:
     async def test_a_hanging_server_is_a_named_timeout_and_is_hung_up_on(self) -> None:
         plan = FaultPlan(["hang"], rate=0.0)
         async with fake_vllm(plan=plan) as (fake,), policy_of([fake], timeout_s=0.3) as policy:
-            plan._rate = 1.0
+            plan.rate = 1.0
             with pytest.raises(EpisodeTimeout, match=r"a message of the policy.* within 0\.3 s"):
                 await policy.generate(ask())
             await until(lambda: fake.server.live == 0)
@@ -186,21 +186,21 @@ class TestFaults:
     async def test_a_cancelled_message_hangs_up(self) -> None:
         plan = FaultPlan(["hang"], rate=0.0)
         async with fake_vllm(plan=plan) as (fake,), policy_of([fake]) as policy:
-            plan._rate = 1.0
+            plan.rate = 1.0
             async with anyio.create_task_group() as tasks:
                 for number in range(5):
                     tasks.start_soon(policy.generate, ask(str(number)))
                 await until(lambda: plan.drawn["hang"] == 5)
                 tasks.cancel_scope.cancel()
             await until(lambda: fake.server.live == 0)
-            plan._rate = 0.0
+            plan.rate = 0.0
             assert (await policy.generate(ask())).finish_reason == "length"
 
     async def test_a_wait_beyond_the_deadline_fails_at_once(self) -> None:
         plan = FaultPlan(["rate_limit_wait"], rate=0.0)
         async with fake_vllm(plan=plan, retry_after_s=99) as (fake,), policy_of([fake]) as policy:
             policy._timeout_s = 60
-            plan._rate = 1.0
+            plan.rate = 1.0
             with anyio.fail_after(5), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
@@ -342,7 +342,7 @@ class TestWeights:
         async with fake_vllm(plan=plan) as (fake,), policy_of([fake]) as policy:
             policy._sync_timeout_s = 0.3
             weights = save_weights(policy.staging_dir, 0.5)
-            plan._rate = 1.0
+            plan.rate = 1.0
             with pytest.raises(WeightSyncError, match=r"did not finish within 0\.3 s"):
                 await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
 

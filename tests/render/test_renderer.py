@@ -190,6 +190,48 @@ def test_a_bridge_that_touches_what_was_sampled_is_refused_L1(
     assert fresh.forks() == ["user", "tool"]
 
 
+any_ids = st.lists(
+    st.integers(0, TOKENIZER.vocab_size - 1) | st.sampled_from(sorted(CONTROL_IDS)), max_size=20
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=any_ids, rendered=st.booleans(), sampled=any_ids, text=hostile, tool=st.booleans())
+def test_a_bridge_is_the_librarys_own_over_the_whole_prompt_L1(
+    before: list[int], rendered: bool, sampled: list[int], text: str, tool: bool
+) -> None:
+    prompt = renderer().start([SYSTEM, Message("user", text)], []) if rendered else before
+    answer = Message("tool", text, tool_call_id="c", name="t") if tool else Message("user", text)
+    wire = {"role": answer.role, "content": text}
+    whole = renderer()._template.bridge_to_next_turn(prompt, sampled, [wire])
+    expected = None if whole is None else whole.token_ids
+    if expected is not None and expected[: len(prompt) + len(sampled)] != prompt + sampled:
+        expected = None
+    sent, said = list(prompt), list(sampled)
+    assert renderer().bridge(prompt, sampled, [answer]) == expected
+    assert (prompt, sampled) == (sent, said), "what was sent is not written to"
+
+
+def test_the_template_is_not_shown_a_history_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Renderer(TOKENIZER)
+    shown: list[int] = []
+    bridge = fresh._template.bridge_to_next_turn
+
+    def watching(prompt: list[int], sampled: list[int], answers: list[dict[str, Any]]) -> Any:
+        shown.append(len(prompt))
+        return bridge(prompt, sampled, answers)
+
+    monkeypatch.setattr(fresh._template, "bridge_to_next_turn", watching)
+    prompt = fresh.start([SYSTEM, Message("user", "hello")], [TOOL])
+    sampled = fresh.encode_reply(Message("assistant", "hi"))
+    for _ in range(60):
+        bridged = fresh.bridge(prompt, sampled, [Message("user", "more")])
+        assert bridged is not None
+        prompt = bridged
+    assert len(prompt) > 1000
+    assert len(set(shown[1:])) == 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     ids=st.lists(

@@ -20,35 +20,59 @@ def keys_of(sizes: list[int]) -> list[EpisodeKey]:
 
 
 @settings(deadline=None)
-@given(sizes=SIZES, concurrency=st.integers(1, 7), attempts=st.integers(1, 3), data=st.data())
+@given(
+    sizes=SIZES,
+    concurrency=st.integers(1, 7),
+    attempts=st.integers(1, 3),
+    first_wait_s=st.sampled_from([0.0, 1.0]),
+    data=st.data(),
+)
 def test_any_order_of_ends_gives_each_group_once_and_never_more_slots_than_there_are(
-    sizes: list[int], concurrency: int, attempts: int, data: st.DataObject
+    sizes: list[int], concurrency: int, attempts: int, first_wait_s: float, data: st.DataObject
 ) -> None:
     keys = keys_of(sizes)
     done = {key: build_episode(key, num_turns=0) for key in keys if data.draw(st.booleans())}
-    admission = Admission(keys, concurrency=concurrency, attempts=attempts, done=done)
+    admission = Admission(
+        keys, concurrency=concurrency, attempts=attempts, done=done, first_wait_s=first_wait_s
+    )
+    now = 0.0
+    due: dict[EpisodePlan, float] = {}
     running: list[EpisodePlan] = []
     started: list[EpisodePlan] = []
     groups: list[Group] = []
-    while True:
-        while (action := admission.take()) is not None:
+    while not admission.is_over:
+        while (action := admission.take(now)) is not None:
             if isinstance(action, Group):
                 groups.append(action)
                 admission.release()
-            else:
-                running.append(action)
-                started.append(action)
-        assert admission.slots_taken == len(running) <= concurrency
+                continue
+            assert len(running) < concurrency
+            overdue = [plan for plan, when in due.items() if when <= now]
+            assert action in overdue or not overdue, "retries come before fresh work"
+            assert due.pop(action, now) <= now, "and not before their time"
+            running.append(action)
+            started.append(action)
+        assert admission.slots_taken == len(running)
         if not running:
-            break
+            if admission.next_retry_s is None:
+                break
+            now = admission.next_retry_s
+            assert now == min(due.values())
+            continue
+        concurrency = admission.concurrency = data.draw(st.integers(1, 7) | st.just(concurrency))
         plan = running.pop(data.draw(st.integers(0, len(running) - 1)))
         outcome = data.draw(st.sampled_from([Outcome.COMPLETED, Outcome.INFRA_FAULT]))
-        episode = build_episode(plan.key, outcome=outcome, num_turns=0)
-        retried = admission.tries_again(plan, episode)
-        assert retried is (outcome.is_fault and plan.attempt < attempts)
-        if not retried and (group := admission.finish(episode)) is not None:
+        effect = data.draw(st.sampled_from([None, None, "pay"]))
+        episode = build_episode(plan.key, outcome=outcome, num_turns=0, effect=effect)
+        wait_s = admission.tries_again(plan, episode, now)
+        may = outcome.is_fault and plan.attempt < attempts and effect is None
+        assert (wait_s is not None) is may
+        if wait_s is not None:
+            due[EpisodePlan(plan.key, plan.attempt + 1)] = now + wait_s
+        elif (group := admission.finish(episode)) is not None:
             groups.append(group)
         admission.release()
+    assert admission.is_over
     assert [plan.key for plan in started if plan.attempt == 1] == [k for k in keys if k not in done]
     assert sorted(group.key for group in groups) == sorted({key.group for key in keys})
     for group in groups:
@@ -70,7 +94,7 @@ def test_what_was_stopped_names_the_missing_of_open_groups_and_then_all_that_was
     admission.release()
     admission.stop()
     fault = build_episode(first.key, outcome=Outcome.INFRA_FAULT)
-    assert not admission.tries_again(first, fault), "a drain tries nothing again"
+    assert admission.tries_again(first, fault) is None, "a drain tries nothing again"
     assert admission.take() is None
     left = [keys[0], keys[3], keys[4], keys[5]]
     assert admission.unfinished() == left

@@ -21,10 +21,19 @@ pytestmark = pytest.mark.anyio
 async def test_two_hundred_dialogues_give_their_groups_once_each() -> None:
     keys = plan_keys(50, 4)
     stage = Stage()
-    got = await stage.run_all(keys, Limits(concurrency=16))
+    full = anyio.Event()
+
+    async def wait_for_the_stage_to_fill(plan: EpisodePlan) -> Episode:
+        if len(stage.started) == 15:
+            full.set()
+        episode = await stage.run_dialogue(plan)
+        await full.wait()
+        return episode
+
+    got = await consume(keys, wait_for_the_stage_to_fill, limits=Limits(concurrency=16))
     assert sorted(group.key[2] for group in got) == sorted({key.task_id for key in keys})
     assert all(len(group.episodes) == 4 for group in got)
-    assert stage.most_live == 16
+    assert len(stage.started) == 200
 
 
 async def test_nothing_planned_gives_no_group() -> None:
@@ -34,7 +43,9 @@ async def test_nothing_planned_gives_no_group() -> None:
 async def test_retries_come_before_new_dialogues_and_stop_at_the_limit() -> None:
     keys = plan_keys(2, 2)
     stage = Stage({keys[0]: [Act(outcome=Outcome.USER_FAULT)]})
-    got = await stage.run_all(keys, Limits(concurrency=1, attempts=3, max_fault_rate=1.0))
+    got = await stage.run_all(
+        keys, Limits(concurrency=1, attempts=3, max_fault_rate=1.0, retry_wait_s=0.0)
+    )
     started = [(plan.key, plan.attempt) for plan in stage.started]
     assert started == [(keys[0], n) for n in (1, 2, 3)] + [(key, 1) for key in keys[1:]]
     assert [group.num_faults for group in got] == [1, 0]
@@ -188,7 +199,9 @@ async def test_progress_counts_live_final_and_retried() -> None:
             await release.wait()
         return await stage.run_dialogue(plan)
 
-    async with run_groups(keys, held, limits=Limits(), journal=stage.journal) as groups:
+    async with run_groups(
+        keys, held, limits=Limits(retry_wait_s=0.0), journal=stage.journal
+    ) as groups:
         await anext(groups)
         await anyio.wait_all_tasks_blocked()
         assert (groups.num_live, groups.num_final, groups.num_retried) == (1, 3, 1)

@@ -35,6 +35,7 @@ def plays(draw: st.DrawFn) -> tuple[list[EpisodeKey], dict[EpisodeKey, list[Act]
         attempts=draw(st.integers(1, 3)),
         max_fault_rate=1.0,
         buffer_groups=draw(st.integers(0, 3)),
+        retry_wait_s=draw(st.sampled_from([0.0, 1.0])),
     )
     return keys, acts, limits
 

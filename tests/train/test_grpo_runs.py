@@ -66,6 +66,10 @@ def test_three_iterations_stay_on_policy_across_weight_syncs(
         assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE[engine])
         assert line["first_ratio_max"] == pytest.approx(1, abs=2 * TOLERANCE[engine])
         assert line["token_drift"] == 0
+        observed = line["observed"]
+        assert observed["attempts"] == line["episodes"] == 16, "of this round alone"
+        tokens = line["sampled_tokens_per_s"] * line["rollout_s"]
+        assert observed["sampled_tokens"] == observed["kept_tokens"] == pytest.approx(tokens)
         if engine != "embedded":
             assert line["sync_gap"] <= TOLERANCE[engine]
 

@@ -17,6 +17,9 @@ VERBS = {
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",
     "eval": "held-out success of a trained policy, with intervals",
+    "score": "score stored episodes by the predicates of today",
+    "replay": "rebuild world, reward and metrics of stored episodes, and compare",
+    "export": "stored episodes as JSON lines, Parquet or a Hugging Face dataset",
     "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
@@ -31,6 +34,7 @@ _SHOWN = 50
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
+    **dict.fromkeys(("pyarrow", "datasets"), "export"),
 }
 
 

@@ -2,22 +2,27 @@
 
 The policy is a trained one (`--model`, a run folder or a model folder) or the domain's expert
 (`--expert`). Prints a summary; the folder holds `episodes.journal`.
+
+Several machines share a rollout by `--shard 1/4` to `--shard 4/4`, each with a folder of its own;
+together they give the very episodes that the rollout gives undivided. What was interrupted or killed
+goes on with `--resume`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_out, positive
-from muarl.cli._display import display
+from muarl.cli._arguments import add_otel, add_out, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
+from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
 from muarl.spec import load_run
 
 
@@ -32,10 +37,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--episodes",
         type=positive,
         metavar="N",
-        help="dialogues (default: the run's eval.episodes)",
+        help="dialogues of the whole rollout (default: the run's eval.episodes); more than there "
+        "are tasks go through them again, as further iterations",
+    )
+    parser.add_argument(
+        "--group-size",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="dialogues of one task, with one persona, that share a baseline (default: 1)",
+    )
+    parser.add_argument(
+        "--shard", type=_shard, default=Shard(), metavar="I/N", help="play only the I-th part of N"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_out(parser, "runs/<name of the run file>-rollout")
+    add_otel(parser)
+    add_out(parser, "runs/<name of the run file>-rollout, and the shard")
+    parser.add_argument("--resume", action="store_true", help="go on with what that folder holds")
+
+
+def _shard(text: str) -> Shard:
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected I/N, such as 1/4, got {text!r}")
+    try:
+        return Shard(int(number), int(count))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,48 +78,83 @@ def run(args: argparse.Namespace) -> int:
         # Tasks that are only played may be those that others train on.
         update={
             "eval": located.spec.eval.model_copy(update=update),
+            "rollout": located.spec.rollout.model_copy(update={"group_size": args.group_size}),
             "cold_start": None,
             "grpo": None,
         }
     )
     located = replace(located, spec=spec)
+    if spec.eval.episodes % args.group_size:
+        print(
+            f"muarl rollout: error: {spec.eval.episodes} dialogues are no whole number of groups "
+            f"of {args.group_size}; choose another --episodes or --group-size",
+            file=sys.stderr,
+        )
+        return 2
     prepare_torch(spec.threads)
+    from muarl.cli._status import in_words
+    from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
-    from muarl.record import Episode
+    from muarl.record import StoredEpisodes
     from muarl.seeds import generator
-    from muarl.train.playing import play
+    from muarl.train.playing import roll_out
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    require_spans(args)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
-        domain.expert(domain.tasks(spec.eval.split)[0], {}, generator(0))
-    out = args.out or Path("runs") / f"{args.spec.stem}-rollout"
-    folder = RunFolder.create(out, spec, resume=False, overwrite=args.overwrite)
-    episodes: list[Episode] = []
-    with display() as progress:
+        domain.expert(tasks[0], {}, generator(0))
+    keys = keys_of_shard(
+        rollout_keys(tasks, spec.eval.episodes, group_size=args.group_size, run_seed=spec.seed),
+        args.shard,
+    )
+    out = args.out or _default_out(args.spec, args.shard)
+    folder = RunFolder.create(
+        out,
+        spec.moved(args.spec.parent, out),
+        resume=args.resume,
+        overwrite=args.overwrite,
+        plan={
+            "policy": "expert" if args.expert else str(args.model.resolve()),
+            "shard": str(args.shard),
+        },
+    )
+    with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:
-            episodes.extend(
-                await play(
+            async with observation.running():
+                await roll_out(
                     domain,
                     spec,
                     args.model,
-                    phase="rollout",
-                    temperature=spec.rollout.temperature,
+                    keys,
                     folder=folder,
                     progress=progress,
                     stop=stop,
+                    observer=observation,
                 )
-            )
 
-        run_interruptibly(work)
-    summary = summarise(episodes)
+        try:
+            run_interruptibly(work)
+        except* KeyboardInterrupt as interrupted:
+            print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
+            raise KeyboardInterrupt from interrupted
+    summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
+    found = msgspec.to_builtins(summary) | {"observed": observation.counters.snapshot().figures()}
+    folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
-        print(json.dumps(msgspec.to_builtins(summary)))
+        print(json.dumps(found))
     else:
         print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         print(f"success {summary.success}, {summary.turns} turns each")
+        print(in_words(found["observed"]))
     return 0
+
+
+def _default_out(spec: Path, shard: Shard) -> Path:
+    part = "" if shard.count == 1 else f"-{shard.number}-of-{shard.count}"
+    return Path("runs") / f"{spec.stem}-rollout{part}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
+from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
+from muarl.errors import EpisodeError, RecordError
 from muarl.messages import ToolCall
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
@@ -18,6 +22,53 @@ async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> st
     """
     _, problem = await _replay(domain, task, episode)
     return problem
+
+
+class Replayed(msgspec.Struct):
+    """What became of replaying stored episodes.
+
+    Attributes:
+        same: Episodes that came out as recorded.
+        different: Episodes that did not.
+        faults: Episodes that were not replayed: they ended by no doing of the policy, unscored.
+    """
+
+    same: int = 0
+    different: int = 0
+    faults: int = 0
+
+
+async def replay_all(
+    domain: Domain,
+    episodes: Iterable[Episode],
+    tell: Callable[[Episode, str], None],
+    predicates: RewardFile | None = None,
+) -> Replayed:
+    """Replay stored episodes, one at a time; what cannot be replayed is a difference too.
+
+    Args:
+        domain: The domain.
+        episodes: Gone through once.
+        tell: Takes each difference.
+        predicates: As in `replay_differences`.
+    """
+    tasks = StoredTasks(domain)
+    tally = Replayed()
+    for episode in episodes:
+        if episode.outcome.is_fault:
+            tally.faults += 1
+            continue
+        try:
+            found = await replay_differences(domain, tasks.of(episode), episode, predicates)
+        except (EpisodeError, RecordError) as error:
+            found = [str(error).removeprefix(f"{episode.key}: ")]
+        for difference in found:
+            tell(episode, difference)
+        if found:
+            tally.different += 1
+        else:
+            tally.same += 1
+    return tally
 
 
 async def replay_differences(

@@ -12,7 +12,7 @@ from muarl.errors import SpecError
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
-from muarl.scheduler import Group
+from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
@@ -34,6 +34,7 @@ class HeldOut:
         done: Episodes that need not be played again.
         stop: Drains on request.
         on_group: Told each task's episodes.
+        observer: Told what happens to dialogues.
     """
 
     domain: Domain
@@ -43,6 +44,7 @@ class HeldOut:
     done: Mapping[EpisodeKey, Episode] | None = None
     stop: StopSignal | None = None
     on_group: Callable[[Group], None] = lambda _group: None
+    observer: Observer | None = None
 
     async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
         """One policy at one temperature."""
@@ -75,6 +77,7 @@ class HeldOut:
             user=self.run.user,
             policy_for=policy_for,
             temperature=temperature,
+            observer=self.observer,
         )
         groups = await run_round(
             spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),
@@ -84,6 +87,7 @@ class HeldOut:
             done=self.done,
             stop=self.stop,
             on_group=self.on_group,
+            observer=self.observer,
         )
         return [episode for group in groups for episode in group.episodes]
 

@@ -155,7 +155,9 @@ class Episode(msgspec.Struct, omit_defaults=True):
         samples: Training samples, one per unbroken prefix.
         outcome: Why it ended.
         fault: Kind of fault: the error's name in `muarl.errors`, such as "PolicyError".
-        error: What failed, for faults.
+        error: What failed, for faults, and in parentheses of which dialogue and which wait.
+        effect: The first call that changed something outside the dialogue's own world, if any:
+            with it, a fault is not tried again.
         reward: In [0, 1]; None for faults.
         rewards: Results of the reward's predicates.
         metrics: Results of predicates that are only observed.
@@ -177,6 +179,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     samples: list[Sample] = []
     fault: str | None = None
     error: str | None = None
+    effect: str | None = None
     reward: float | None = None
     rewards: list[PredicateResult] = []
     metrics: list[PredicateResult] = []
@@ -190,6 +193,11 @@ class Episode(msgspec.Struct, omit_defaults=True):
     def num_sampled(self) -> int:
         """Tokens the policy sampled in the whole episode."""
         return sum(sample.num_sampled for sample in self.samples)
+
+    @property
+    def cause(self) -> str:
+        """Of a fault: `error` without its place, the same for all dialogues that fail alike."""
+        return (self.error or self.outcome.value).partition(f" (in {self.key}")[0]
 
     def calls(self) -> list[tuple[str, dict[str, Any], bool]]:
         """Every tool call in order: name, arguments, whether it was answered with an error."""

@@ -28,6 +28,7 @@ class Renderer:
         self.tokenizer = tokenizer
         self._template = create_renderer(tokenizer, Qwen3RendererConfig(enable_thinking=False))
         self.stop_token_ids: tuple[int, ...] = tuple(self._template.get_stop_token_ids())
+        self._stops = frozenset(self.stop_token_ids)
 
     def start(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> list[int]:
         """Ids of a whole conversation, ready for the policy to speak."""
@@ -47,19 +48,29 @@ class Renderer:
 
             prompt_ids [p p p]   sampled_ids [a a]   ->  [p p p a a e e e]
 
+        The template looks back to where the last message began and no further, and is shown no
+        more: what a turn costs does not grow with the dialogue, but for the copy of its ids.
+
         Returns:
             The ids, which begin with exactly `prompt_ids + sampled_ids`; None where the template
             would rewrite history, so that the caller must render anew and fork.
         """
+        begun = self._last_message(prompt_ids)
+        recent = prompt_ids[begun:]
         bridged = self._template.bridge_to_next_turn(
-            prompt_ids, sampled_ids, [_to_wire(m) for m in answers]
+            recent, sampled_ids, [_to_wire(m) for m in answers]
         )
         if bridged is None:
             return None
         ids: list[int] = bridged.token_ids
-        known = len(prompt_ids) + len(sampled_ids)
-        kept = ids[: len(prompt_ids)] == prompt_ids and ids[len(prompt_ids) : known] == sampled_ids
-        return ids if kept else None
+        known = len(recent) + len(sampled_ids)
+        kept = ids[: len(recent)] == recent and ids[len(recent) : known] == sampled_ids
+        return prompt_ids + ids[len(recent) :] if kept else None
+
+    def _last_message(self, prompt_ids: list[int]) -> int:
+        """Where the stop token stands that ended the last message of a prompt; 0 if none did."""
+        places = (i for i in range(len(prompt_ids) - 1, -1, -1) if prompt_ids[i] in self._stops)
+        return next(places, 0)
 
     def parse(self, sampled_ids: list[int], prompt_ids: list[int], *, turn: int) -> Message:
         """Read what the policy said. Calls that cannot be read are kept, with the reason.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import count, groupby
 
 import msgspec
 
 from muarl.record import Episode, EpisodeKey
+from muarl.scheduler.backoff import retry_wait_s
 
 GroupKey = tuple[str, int, str]
 """Phase, iteration and task: `EpisodeKey.group`."""
@@ -63,19 +65,26 @@ class _OpenGroup:
 class Admission:
     """Hands out dialogues group by group, so that early groups are whole early.
 
-    Every action that `take` hands out holds one of `concurrency` slots until `release`.
+    Every action that `take` hands out holds one slot until `release`.
 
         take -> plan   run it, then finish -> a group if it was the last of one
         take -> group  it was whole already: nothing of it is to run
-        take -> None   no slot is free, or nothing is left to start
+        take -> None   no slot is free, or nothing may start yet; see `next_retry_s` and `is_over`
 
-    Nobody has to wait for a retry: it is queued by the very dialogue whose slot is next free.
+    A dialogue that ended in a fault is tried again before anything fresh, once its wait is over. It
+    holds no slot meanwhile. It is not tried again after its first effect: what it did outside its
+    own world would be done twice.
 
     Args:
         keys: Dialogues; those of a group stand together. Read as slots become free.
         concurrency: Slots.
         attempts: How often a dialogue is tried that ends in a fault.
         done: Episodes of an earlier run, which are not run again.
+        first_wait_s: Seconds before the second attempt, at most; see `retry_wait_s`.
+
+    Attributes:
+        concurrency: Slots; may be set at any time. What runs is not called back.
+        slots_taken: Slots that hold an action now.
     """
 
     def __init__(
@@ -85,32 +94,38 @@ class Admission:
         concurrency: int,
         attempts: int,
         done: Mapping[EpisodeKey, Episode],
+        first_wait_s: float = 0.0,
     ) -> None:
         self._coming: Iterator[list[EpisodeKey]] = _grouped(keys)
-        self._concurrency = concurrency
         self._attempts = attempts
         self._done = done
+        self._first_wait_s = first_wait_s
         self._fresh: deque[EpisodePlan] = deque()
-        self._retries: deque[EpisodePlan] = deque()
+        # Due time, order of arrival, plan.
+        self._retries: list[tuple[float, int, EpisodePlan]] = []
+        self._arrivals = count()
         self._open: dict[GroupKey, _OpenGroup] = {}
         self._stopped = False
+        self._exhausted = False
+        self.concurrency = concurrency
         self.slots_taken = 0
 
-    def take(self) -> EpisodePlan | Group | None:
-        """The next thing to do, if a slot is free for it."""
-        if self._stopped or self.slots_taken >= self._concurrency:
+    def take(self, now: float = 0.0) -> EpisodePlan | Group | None:
+        """The next thing to do at time `now`, if a slot is free for it."""
+        if self._stopped or self.slots_taken >= self.concurrency:
             return None
-        action = self._next()
+        action = self._next(now)
         if action is not None:
             self.slots_taken += 1
         return action
 
-    def _next(self) -> EpisodePlan | Group | None:
-        if self._retries:
-            return self._retries.popleft()
+    def _next(self, now: float) -> EpisodePlan | Group | None:
+        if self._retries and self._retries[0][0] <= now:
+            return heapq.heappop(self._retries)[2]
         if not self._fresh:
             keys = next(self._coming, None)
             if keys is None:
+                self._exhausted = True
                 return None
             group = _OpenGroup(keys)
             group.episodes.update((key, self._done[key]) for key in keys if key in self._done)
@@ -120,12 +135,37 @@ class Admission:
             self._fresh.extend(EpisodePlan(key) for key in group.missing)
         return self._fresh.popleft()
 
-    def tries_again(self, plan: EpisodePlan, episode: Episode) -> bool:
-        """Queue another attempt if the episode is a fault and one is left."""
-        if not episode.outcome.is_fault or plan.attempt >= self._attempts or self._stopped:
-            return False
-        self._retries.append(EpisodePlan(plan.key, plan.attempt + 1))
-        return True
+    @property
+    def next_retry_s(self) -> float | None:
+        """Until when to wait for a retry to become due; None where no time to come starts one.
+
+        None too while no slot is free: then a release starts it, and time does not.
+        """
+        if not self._retries or self._stopped or self.slots_taken >= self.concurrency:
+            return None
+        return self._retries[0][0]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing holds a slot and nothing will: `take` never gives anything again."""
+        return not self.slots_taken and (
+            self._stopped or (self._exhausted and not self._fresh and not self._retries)
+        )
+
+    def tries_again(self, plan: EpisodePlan, episode: Episode, now: float = 0.0) -> float | None:
+        """Queue another attempt if the episode is a fault, had no effect, and an attempt is left.
+
+        Returns:
+            Seconds until the attempt may begin; None if there is none.
+        """
+        if not episode.outcome.is_fault or episode.effect or self._stopped:
+            return None
+        if plan.attempt >= self._attempts:
+            return None
+        wait_s = retry_wait_s(plan.key, plan.attempt, self._first_wait_s)
+        again = EpisodePlan(plan.key, plan.attempt + 1)
+        heapq.heappush(self._retries, (now + wait_s, next(self._arrivals), again))
+        return wait_s
 
     def finish(self, episode: Episode) -> Group | None:
         """Keep an episode; the group, if that makes it whole."""

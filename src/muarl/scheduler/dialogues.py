@@ -8,17 +8,27 @@ from collections.abc import Callable, Iterable, Sequence
 from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
 from muarl.errors import EpisodeError
-from muarl.policy import Policy
-from muarl.record import Episode, EpisodeKey, Outcome, UserReply
+from muarl.gate import Gate
+from muarl.policy import EngineLoad, Loaded, Policy
+from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler.admission import EpisodePlan
 from muarl.scheduler.observer import Observer
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
+from muarl.waits import Gates
+
+_MAX_PROCESSES = 32
+"""A tool server of tens of megabytes for each live dialogue: a gigabyte or two."""
 
 PolicyFor = Callable[[TaskSpec, EpisodeKey], Policy]
 """Who speaks as the policy in one dialogue."""
+
+
+def load_of(policy: Policy) -> Callable[[], EngineLoad | None] | None:
+    """How to read the load of a policy's engine; None where the policy cannot say."""
+    return policy.load if isinstance(policy, Loaded) else None
 
 
 def episode_keys(
@@ -65,7 +75,21 @@ class DialogueRunner:
         policy_for: PolicyFor,
         temperature: float | None = None,
         observer: Observer | None = None,
+        load: Callable[[], EngineLoad | None] | None = None,
     ) -> None:
+        """Prepare.
+
+        Args:
+            domain: The domain.
+            tasks: Those whose dialogues may be planned.
+            renderer: Of the policies' model.
+            limits: Caps, deadlines, and how much goes on at once.
+            user: Who plays the user.
+            policy_for: Who speaks as the policy.
+            temperature: None takes that of `limits`.
+            observer: Told what happens.
+            load: Reads how busy the policies' engine is; see `load_of`.
+        """
         self._domain = domain
         self._tasks = {task.id: task for task in tasks}
         self._renderer = renderer
@@ -74,13 +98,25 @@ class DialogueRunner:
         self._policy_for = policy_for
         self._temperature = temperature
         self._observer = observer or Observer()
+        self.load = load
+        at_once = limits.at_once
+        self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
+        self._live: dict[EpisodeKey, Dialogue] = {}
+
+    @property
+    def max_live(self) -> int | None:
+        """Dialogues that may be live at once for their sessions' sake; None for any number."""
+        given = self._limits.at_once.sessions
+        if given is None and self._domain.spec.tools.command is not None:
+            return _MAX_PROCESSES
+        return given
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer
         task = self._tasks[key.task_id]
         persona = self._persona(key)
         user_seed = episode_seed(key, "user", plan.attempt)
-        dialogue = Dialogue(
+        dialogue = self._live[key] = Dialogue(
             key=key,
             domain=self._domain,
             task=task,
@@ -92,24 +128,16 @@ class DialogueRunner:
             temperature=self._temperature,
             attempt=plan.attempt,
             server=observer.server(plan, self._domain.server),
+            gates=self._gates,
         )
-        return await dialogue.run()
+        episode = await dialogue.run()
+        # Not when it is cut off from outside: then `fault_episode` asks it how far it came.
+        del self._live[key]
+        return episode
 
     def fault_episode(self, plan: EpisodePlan, error: EpisodeError) -> Episode:
-        """The episode of a dialogue that was cut off from outside: all that is known without it."""
-        task = self._tasks[plan.key.task_id]
-        return Episode(
-            key=plan.key,
-            domain=self._domain.spec.id,
-            persona=self._persona(plan.key),
-            split=task.split,
-            task_hash=task.situation_hash,
-            system=self._domain.spec.rules,
-            opening=UserReply(""),
-            outcome=Outcome.INFRA_FAULT,
-            fault=type(error).__name__,
-            error=str(error),
-        )
+        """The episode of a dialogue that was cut off from outside."""
+        return self._live.pop(plan.key).broken_off(error)
 
     def _persona(self, key: EpisodeKey) -> str:
         rng = generator(key.run_seed, key.phase, key.iteration, key.task_id, "persona")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
 
 from muarl.errors import FaultRateError
 from muarl.record import Episode
@@ -45,21 +44,24 @@ class Fuse:
         if not attempt.outcome.is_fault:
             self._last.append(None)
             return
-        self._last.append(_words(attempt))
+        self._last.append(error_of(attempt))
         errors = Counter(error for error in self._last if error is not None)
         num_faults = errors.total()
         if len(self._last) >= MIN_WINDOW and num_faults > self._max_fault_rate * self._window:
             raise FaultRateError(self._message(errors, f"the last {len(self._last)} attempts"))
 
-    def judge_round(self, episodes: Sequence[Episode]) -> None:
+    def judge_round(self, errors: Counter[str], num_episodes: int) -> None:
         """Judge all final episodes of a round, however few: none of them hurried ahead of others.
+
+        Args:
+            errors: Of the faults among them; see `error_of`.
+            num_episodes: How many there are, faults among them.
 
         Raises:
             FaultRateError: More than `max_fault_rate` of them are faults.
         """
-        errors = Counter(_words(episode) for episode in episodes if episode.outcome.is_fault)
-        if errors.total() > self._max_fault_rate * len(episodes):
-            raise FaultRateError(self._message(errors, f"{len(episodes)} dialogues"))
+        if errors.total() > self._max_fault_rate * num_episodes:
+            raise FaultRateError(self._message(errors, f"{num_episodes} dialogues"))
 
     def _message(self, errors: Counter[str], of: str) -> str:
         num_faults = errors.total()
@@ -78,5 +80,6 @@ class Fuse:
         return "\n".join(lines)
 
 
-def _words(fault: Episode) -> str:
-    return (fault.error or fault.outcome.value)[:_MAX_ERROR_LENGTH]
+def error_of(fault: Episode) -> str:
+    """What a fault says went wrong, short enough to be counted."""
+    return fault.cause[:_MAX_ERROR_LENGTH]

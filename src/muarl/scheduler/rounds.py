@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
+import msgspec
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group
 from muarl.scheduler.dialogues import DialogueRunner
-from muarl.scheduler.fuse import Fuse
+from muarl.scheduler.fuse import Fuse, error_of
 from muarl.scheduler.observer import Observer
 from muarl.scheduler.scheduler import Groups, Journal, Limits, run_groups
 from muarl.spec.run import RolloutSpec
@@ -43,6 +45,7 @@ def bounds(spec: RolloutSpec) -> Limits:
         deadline_s=spec.deadline_s,
         attempts=spec.attempts,
         max_fault_rate=spec.max_fault_rate,
+        retry_wait_s=spec.retry_wait_s,
     )
 
 
@@ -58,10 +61,48 @@ async def run_round(
     on_group: Callable[[Group], None] = lambda _group: None,
     observer: Observer | None = None,
 ) -> list[Group]:
-    """Run dialogues to the last group.
+    """Run dialogues to the last group, and keep all of them.
 
     Returns:
         Every group, in the order of `keys`.
+
+    Raises:
+        Interrupted: As `stream_round`.
+        FaultRateError: Likewise.
+    """
+    finished: dict[tuple[str, int, str], Group] = {}
+
+    def keep(group: Group) -> None:
+        finished[group.key] = group
+        on_group(group)
+
+    await stream_round(
+        keys,
+        runner,
+        limits=limits,
+        journal=journal,
+        done=done,
+        stop=stop,
+        fuse=fuse,
+        on_group=keep,
+        observer=observer,
+    )
+    return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
+
+
+async def stream_round(
+    keys: Sequence[EpisodeKey],
+    runner: DialogueRunner,
+    *,
+    limits: Limits,
+    journal: Journal,
+    done: Mapping[EpisodeKey, Episode] | None = None,
+    stop: StopSignal | None = None,
+    fuse: Fuse | None = None,
+    on_group: Callable[[Group], None] = lambda _group: None,
+    observer: Observer | None = None,
+) -> None:
+    """Run dialogues to the last group, and keep none of them: they are in the journal.
 
     Raises:
         Interrupted: `stop` was requested before the last group was whole, or before the first
@@ -70,8 +111,12 @@ async def run_round(
     """
     if stop is not None and stop.requested:
         raise Interrupted
+    if runner.max_live is not None:
+        fewer = min(limits.concurrency, runner.max_live)
+        limits = msgspec.structs.replace(limits, concurrency=fewer)
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
-    finished: dict[tuple[str, int, str], Group] = {}
+    faults: Counter[str] = Counter()
+    num_episodes = 0
     async with run_groups(
         keys,
         runner,
@@ -81,19 +126,20 @@ async def run_round(
         fuse=fuse,
         fault_episode=runner.fault_episode,
         observer=observer,
+        load=runner.load,
     ) as groups:
         async with anyio.create_task_group() as side:
             if stop is not None:
                 side.start_soon(_drain_on, stop, groups)
             async for group in groups:
-                finished[group.key] = group
+                num_episodes += len(group.episodes)
+                faults.update(error_of(e) for e in group.episodes if e.outcome.is_fault)
                 on_group(group)
             side.cancel_scope.cancel()
         unfinished = groups.unfinished()
     if unfinished:
         raise Interrupted
-    fuse.judge_round([episode for group in finished.values() for episode in group.episodes])
-    return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
+    fuse.judge_round(faults, num_episodes)
 
 
 async def _drain_on(stop: StopSignal, groups: Groups) -> None:

@@ -3,38 +3,45 @@
 Owns: admission, grouping, deadlines, retries, the fuse, what is journaled when, cancellation.
 Does not own: what happens inside a dialogue, how a fault is told from an answer.
 
+What is to be done is decided by state machines without awaits (`Admission`, `Window`, `Fuse`); the
+shell carries it out. One task starts dialogues, one in each pass of the event loop, so that the
+loop stays free for those that talk already; each dialogue has a task of its own.
+
 Invariants, each with a property test:
   1. every planned dialogue gives exactly one episode, or is named by `Groups.unfinished`;
-  2. never more than `limits.concurrency` dialogues are live;
+  2. never more than `limits.concurrency` dialogues are live, nor more than the window admits that
+     follows the engine's load;
   3. a dialogue that fails does not cancel another;
   4. a group is handed over whole, and once, as soon as its last episode is final;
   5. an episode is in the journal before its group is handed over;
   6. which episodes there are does not depend on how long dialogues take (no deadline passing);
   7. a dialogue that passes its deadline is cancelled and gives an INFRA_FAULT that names it;
   8. after `stop_admitting` nothing starts, all that is live finishes, and whole groups come out;
-  9. leaving the `async with` block, by whatever way, leaves no dialogue alive.
+  9. leaving the `async with` block, by whatever way, leaves no dialogue alive;
+ 10. a dialogue is tried again only if it ended in a fault before its first effect, after a wait, and
+     then before anything fresh.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import copy_context
-from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
+from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group
 from muarl.scheduler.fuse import Fuse
 from muarl.scheduler.observer import Observer
-
-T = TypeVar("T")
+from muarl.scheduler.window import PERIOD_S, Window
 
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
@@ -47,12 +54,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds a run of dialogues.
 
     Attributes:
-        concurrency: Dialogues live at once.
+        concurrency: Dialogues live at once, at most.
         deadline_s: Seconds an attempt may take.
         attempts: How often a dialogue is tried that ends in a fault.
         max_fault_rate: Share of faulty attempts, of the last 64 or more, that stops the run.
         buffer_groups: Whole groups that may wait for the consumer; beyond it dialogues that finish
             a group hold their place, so that a slow consumer slows the dialogues down.
+        retry_wait_s: Seconds before the second attempt, at most; see `muarl.scheduler.backoff`.
     """
 
     concurrency: int = 256
@@ -60,6 +68,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 3
     max_fault_rate: float = 0.2
     buffer_groups: int = 8
+    retry_wait_s: float = 0.5
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.attempts < 1 or self.deadline_s <= 0:
@@ -101,6 +110,7 @@ async def run_groups(
     fuse: Fuse | None = None,
     fault_episode: FaultEpisode = blank_fault,
     observer: Observer | None = None,
+    load: Callable[[], EngineLoad | None] | None = None,
 ) -> AsyncIterator[Groups]:
     """Run dialogues while the block is open; iterate over what it gives for the groups.
 
@@ -119,6 +129,8 @@ async def run_groups(
         fuse: One that has seen earlier rounds; default: a new one.
         fault_episode: Makes the episode of a dialogue that passed its deadline.
         observer: Told what happens.
+        load: Reads how busy the policy's engine is; admission then follows it. None, or a reading
+            of None, leaves admission at `limits.concurrency`.
 
     Raises:
         FaultRateError: The fuse blew. Live dialogues are cancelled; final episodes are journaled.
@@ -126,7 +138,11 @@ async def run_groups(
         BaseExceptionGroup: Several things went wrong at once; a single exception comes bare.
     """
     admission = Admission(
-        keys, concurrency=limits.concurrency, attempts=limits.attempts, done=done or {}
+        keys,
+        concurrency=limits.concurrency,
+        attempts=limits.attempts,
+        done=done or {},
+        first_wait_s=limits.retry_wait_s,
     )
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     send, receive = anyio.create_memory_object_stream[Group](limits.buffer_groups)
@@ -140,10 +156,12 @@ async def run_groups(
                 deadline_s=limits.deadline_s,
                 journal=journal,
                 observer=observer or Observer(),
+                window=Window(limits.concurrency),
+                load=load,
                 live=live,
                 send=send,
             )
-            shell.start_what_fits()
+            live.start_soon(shell.admit, name="admission")
             yield Groups(shell, receive)
             live.cancel_scope.cancel()
     except BaseExceptionGroup as problems:
@@ -215,6 +233,8 @@ class _Shell:
         deadline_s: float,
         journal: Journal,
         observer: Observer,
+        window: Window,
+        load: Callable[[], EngineLoad | None] | None,
         live: TaskGroup,
         send: MemoryObjectSendStream[Group],
     ) -> None:
@@ -225,33 +245,58 @@ class _Shell:
         self._deadline_s = deadline_s
         self._journal = journal
         self._observer = observer
+        self._window = window
+        self._load = load
+        self._next_reading_s = -math.inf if load is not None else math.inf
         self._live = live
         self._send = send
         self.num_live = 0
         self.num_final = 0
         self.num_retried = 0
         self._is_failing = False
-        self._context = copy_context()
+        self._changed = anyio.Event()
 
     def stop_admitting(self) -> None:
         self.admission.stop()
-        self.start_what_fits()
+        self._changed.set()
 
-    def start_what_fits(self) -> None:
-        """Fill the free slots; end the stream when nothing is left that could ever use one."""
-        while (action := self.admission.take()) is not None:
+    async def admit(self) -> None:
+        """Start what may start; end the stream when nothing is left that ever could."""
+        while True:
+            now = anyio.current_time()
+            self._follow_engine(now)
+            action = self.admission.take(now)
+            if action is None:
+                if self.admission.is_over:
+                    break
+                await self._change()
+                continue
             if isinstance(action, Group):
                 self._observer.group_whole(action)
-                self._start(self._hand_over, action, f"whole {action.key}")
+                self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
             else:
-                self._start(self._run, action, f"dialogue {action.key}")
-        if not self.admission.slots_taken:
-            self._send.close()
+                self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
+            await anyio.lowlevel.checkpoint()
+        self._send.close()
 
-    def _start(self, work: Callable[[T], Coroutine[Any, Any, None]], item: T, name: str) -> None:
-        # A new task inherits the context of the one that starts it, which is the dialogue that
-        # just ended; its variables are not the next one's.
-        self._context.run(partial(self._live.start_soon, work, item, name=name))
+    async def _change(self) -> None:
+        """Wait until something may start that may not start now."""
+        retry_s = self.admission.next_retry_s
+        until = min(math.inf if retry_s is None else retry_s, self._next_reading_s)
+        self._changed = anyio.Event()
+        with anyio.CancelScope(deadline=until):
+            await self._changed.wait()
+
+    def _follow_engine(self, now: float) -> None:
+        """Read the engine's load if it is time to, and admit accordingly."""
+        if self._load is None or now < self._next_reading_s:
+            return
+        self._next_reading_s = now + PERIOD_S
+        load = self._load()
+        if load is not None:
+            self._window.observe(load, self.num_live)
+            self.admission.concurrency = self._window.size
+            self._observer.window_set(load, self._window.size)
 
     async def _run(self, plan: EpisodePlan) -> None:
         episode = await self._attempt(plan)
@@ -284,9 +329,10 @@ class _Shell:
         if episode.key != plan.key:
             raise ValueError(f"the dialogue of {plan.key} gave an episode of {episode.key}")
         self._fuse.observe(episode)
-        if self.admission.tries_again(plan, episode):
+        wait_s = self.admission.tries_again(plan, episode, anyio.current_time())
+        if wait_s is not None:
             self.num_retried += 1
-            self._observer.attempt_ended(plan, episode, 0.0)
+            self._observer.attempt_ended(plan, episode, wait_s)
             return None
         self._journal.append(episode)
         self.num_final += 1
@@ -300,4 +346,4 @@ class _Shell:
         if group is not None:
             await self._send.send(group)
         self.admission.release()
-        self.start_what_fits()
+        self._changed.set()

@@ -28,6 +28,10 @@ class ToolsSpec(Spec):
     """Program and arguments of a stdio server, started once per dialogue in the domain's folder."""
     world_resource: str | None = None
     """For `command`: URI of a resource that returns the server's final state as JSON."""
+    external: bool | None = None
+    """Whether calls of the `writes` tools change something outside the dialogue's own world, such as
+    a database. A dialogue that made such a call is never run again after a fault. Left out: no for
+    `python` and for a `command` whose `world_resource` shows its state, yes for any other."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """Seconds the server may take to start and list its tools."""
     call_timeout_s: Annotated[float, Field(gt=0)] = 30.0
@@ -44,6 +48,13 @@ class ToolsSpec(Spec):
         if (self.python is None) == (self.command is None):
             raise ValueError("give exactly one of python and command")
         return self
+
+    @property
+    def writes_outside(self) -> bool:
+        """Whether a write outlives the dialogue; see `external`."""
+        if self.external is not None:
+            return self.external
+        return self.command is not None and self.world_resource is None
 
 
 class WorldSpec(Spec):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -47,13 +49,30 @@ class ModelSpec(Spec):
         return self
 
 
+class AtOnceSpec(Spec):
+    """How many of a kind may go on at once, over all dialogues; those beyond wait, task by task."""
+
+    messages: Positive | None = None
+    """Policy messages being sampled. Left out: no limit of ours, since admission follows the
+    engine's own queue and memory."""
+    replies: Positive | None = 256
+    """Messages of an LLM user being written; null lifts the limit."""
+    calls: Positive | None = 256
+    """Calls the tool server is answering; null lifts the limit."""
+    sessions: Positive | None = None
+    """Sessions with the tool server, one for each live dialogue. Left out: 32 where a session is a
+    process of its own (`tools.command`), no limit in memory."""
+
+
 class RolloutSpec(Spec):
     """Limits of a dialogue and of what runs at once."""
 
     group_size: Positive = 8
     """Episodes of one task that share a baseline."""
     concurrency: Positive = 256
-    """Dialogues alive at once."""
+    """Dialogues alive at once, at most; fewer where the policy's engine has no room for more."""
+    at_once: AtOnceSpec = AtOnceSpec()
+    """Limits of what dialogues share."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the policy while training; 0 is greedy."""
     max_turns: Positive = 24
@@ -64,8 +83,16 @@ class RolloutSpec(Spec):
     """Tokens in the whole dialogue; a longer one is truncated."""
     deadline_s: PositiveFloat = 120.0
     """Seconds a dialogue may take; longer is an infrastructure fault."""
+    message_s: PositiveFloat = 60.0
+    """Seconds one policy message may take, once it may be sampled; longer is a fault as well."""
+    reply_s: PositiveFloat = 120.0
+    """Seconds one message of the user may take; longer is a fault as well. (Starting the tool
+    server and calling it have limits in the domain: `tools.start_timeout_s`, `call_timeout_s`.)"""
     attempts: Positive = 3
-    """How often a dialogue that ended in a fault is tried."""
+    """How often a dialogue that ended in a fault is tried. It is not tried again once it changed
+    something outside its own world (see the domain's `tools.external`)."""
+    retry_wait_s: Annotated[float, Field(ge=0)] = 0.5
+    """Seconds before the second attempt; doubled for each further one, up to 30, and spread."""
     max_fault_rate: Fraction = 0.2
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
 
@@ -170,7 +197,7 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Every random choice of the run follows from it."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
@@ -188,3 +215,19 @@ class RunSpec(Spec):
     """Left out: no reinforcement learning."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+
+    def moved(self, old: Path, new: Path) -> RunSpec:
+        """The same run in a file of another folder: paths that are relative to it follow.
+
+        Args:
+            old: The folder of the file that it was read from.
+            new: The folder of the file that it is going to be written to.
+        """
+
+        def follow(path: str) -> str:
+            return path if os.path.isabs(path) else os.path.relpath(old / path, new)
+
+        model = self.model
+        if model.path is not None:
+            model = model.model_copy(update={"path": follow(model.path)})
+        return self.model_copy(update={"domain": follow(self.domain), "model": model})

@@ -30,8 +30,8 @@ HttpFault = Literal[
     "garbage",
     "wrong_form",
 ]
-"""What becomes of a request: the connection is reset, and further ones are refused for a while; it
-is reset after the request was read; the answer comes late; or never; 429; 429 with Retry-After;
+"""What becomes of a request: the connection is reset, and all further ones are refused for a while;
+it is reset after the request was read; the answer comes late; or never; 429; 429 with Retry-After;
 500; the answer ends in the middle of its body; it is no text at all; it is JSON that says something
 else."""
 

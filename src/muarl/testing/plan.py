@@ -23,6 +23,7 @@ class FaultPlan(Generic[Fault]):
         seed: Of all draws.
 
     Attributes:
+        rate: As given; may be set anew, so that a start goes well, say.
         drawn: How often each fault was drawn.
         calls: How many calls there were.
 
@@ -35,7 +36,7 @@ class FaultPlan(Generic[Fault]):
         self._faults = tuple(faults)
         if not self._faults or not 0 <= rate <= 1:
             raise ValueError(f"a plan needs faults and a rate in [0, 1], not {faults!r}, {rate!r}")
-        self._rate = rate
+        self.rate = rate
         self._seed = seed
         self._asked: Counter[Hashable] = Counter()
         self.drawn: Counter[Fault] = Counter()
@@ -52,7 +53,7 @@ class FaultPlan(Generic[Fault]):
         """
         self._asked[call] += 1
         rng = generator(self._seed, repr(call), self._asked[call])
-        if rng.random() >= self._rate:
+        if rng.random() >= self.rate:
             return None
         fault = rng.choice(self._faults)
         self.drawn[fault] += 1

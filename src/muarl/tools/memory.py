@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
+from weakref import WeakSet
 
 from mcp import Client
 from mcp.server import Server
@@ -27,6 +28,8 @@ Serve = Callable[[World], "MCPServer | Server[Any]"]
 """Builds a domain's MCP server over a world."""
 
 _here: ContextVar[World | None] = ContextVar("muarl_world", default=None)
+
+_contained: WeakSet[MCPServer] = WeakSet()
 
 
 @contextmanager
@@ -131,8 +134,9 @@ class MemoryToolServer:
 
 def _contain(server: MCPServer) -> None:
     """Let a tool that calls `sys.exit` crash like any other; it would end all dialogues."""
-    if "call_tool" in vars(server):
+    if server in _contained:
         return
+    _contained.add(server)
     call_tool = server.call_tool
 
     async def contained(name: str, *arguments: Any, **more: Any) -> Any:

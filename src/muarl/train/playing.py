@@ -1,7 +1,10 @@
-"""Let a stored policy, or a domain's expert, play the evaluation tasks of a run."""
+"""Let a stored policy, or a domain's expert, play the tasks of a run."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.data.expert import ExpertPolicy
@@ -9,12 +12,14 @@ from muarl.domain import Domain
 from muarl.errors import SetupError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
-from muarl.record import Episode, JournalWriter
+from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
-from muarl.scheduler import Group
-from muarl.scheduler.rounds import StopSignal
+from muarl.scheduler import Group, Observer
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor
+from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.seeds import generator
 from muarl.spec import RunSpec
+from muarl.spec.run import RolloutSpec
 from muarl.train.engines import open_engine, shared_prompt
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
@@ -35,63 +40,150 @@ def model_folder(path: Path) -> Path:
     )
 
 
+@dataclass(frozen=True)
+class Player:
+    """Who speaks as the policy.
+
+    Attributes:
+        policy_for: The policy of each dialogue.
+        renderer: Its template and tokenizer.
+        limits: The run's; an expert, who has no tokenizer of its own, speaks byte by byte.
+    """
+
+    policy_for: PolicyFor
+    renderer: Renderer
+    limits: RolloutSpec
+
+
+@asynccontextmanager
+async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
+    """Who plays, for the length of the block.
+
+    Args:
+        domain: The domain.
+        run: Its engine, limits and seed.
+        model: A run's folder or a model's; None lets the domain's expert play.
+    """
+    if model is None:
+        by_bytes = Renderer(train_tokenizer([], vocab_size=300))
+        limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
+        yield Player(
+            lambda task, key: ExpertPolicy(
+                domain.expert(task, {}, generator(key.run_seed, str(key), "expert")), by_bytes
+            ),
+            by_bytes,
+            limits,
+        )
+        return
+    source = model_folder(model)
+    weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
+    prompt = await shared_prompt(domain, renderer)
+    async with open_engine(run, weights, source, prompt) as engine:
+        yield Player(lambda _task, _key: engine.policy, renderer, run.rollout)
+
+
 async def play(
     domain: Domain,
     run: RunSpec,
-    model: Path | None,
+    model: Path,
     *,
     phase: str,
     temperature: float,
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
+    observer: Observer | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
     Args:
         domain: The domain.
         run: Engine, limits, users and which tasks.
-        model: A run's folder or a model's; None lets the domain's expert play.
+        model: A run's folder or a model's.
         phase: Name of this use of the tasks.
         temperature: Of the policy.
         folder: Where the journal goes.
         progress: Told after each task.
         stop: Drains on request.
+        observer: Told what happens to dialogues.
     """
-    played = 0
+    progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
+    async with player(domain, run, model) as who:
+        with JournalWriter(folder.journal) as journal:
+            held_out = HeldOut(
+                domain=domain,
+                run=run,
+                renderer=who.renderer,
+                journal=journal,
+                stop=stop,
+                on_group=_counting(progress),
+                observer=observer,
+            )
+            return await held_out.by(
+                who.policy_for, phase=f"eval:{phase}:T{temperature:g}", temperature=temperature
+            )
+
+
+async def roll_out(
+    domain: Domain,
+    run: RunSpec,
+    model: Path | None,
+    keys: Sequence[EpisodeKey],
+    *,
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    observer: Observer | None = None,
+) -> None:
+    """Play planned dialogues; their episodes are in the folder's journal, and only there.
+
+    What the journal holds already is not played again, faults excepted: what caused them may have
+    been mended.
+
+    Args:
+        domain: The domain.
+        run: Engine, limits, users and the split of the tasks.
+        model: A run's folder or a model's; None lets the domain's expert play.
+        keys: The plan.
+        folder: Where the journal is.
+        progress: Told after each group.
+        stop: Drains on request.
+        observer: Told what happens to dialogues.
+    """
+    async with player(domain, run, model) as who:
+        with JournalWriter(folder.journal) as journal:
+            stored = read_heads(folder.journal)
+            done = {head.key for head in stored if not head.outcome.is_fault}
+            todo = [key for key in keys if key not in done]
+            progress.phase("rollout", len(keys))
+            runner = DialogueRunner(
+                domain=domain,
+                tasks=domain.tasks(run.eval.split),
+                renderer=who.renderer,
+                limits=who.limits,
+                user=run.user,
+                policy_for=who.policy_for,
+                observer=observer,
+            )
+            await stream_round(
+                todo,
+                runner,
+                limits=bounds(run.rollout),
+                journal=journal,
+                stop=stop,
+                on_group=_counting(progress, len(keys) - len(todo)),
+                observer=observer,
+            )
+
+
+def _counting(progress: Progress, played: int = 0) -> Callable[[Group], None]:
+    """Tells `progress` how many episodes there are, after each group."""
+    if played:
+        progress.advance(played)
 
     def count(group: Group) -> None:
         nonlocal played
         played += len(group.episodes)
         progress.advance(played)
 
-    progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
-    with JournalWriter(folder.journal) as journal:
-
-        def held_out(renderer: Renderer, run: RunSpec = run) -> HeldOut:
-            return HeldOut(
-                domain=domain,
-                run=run,
-                renderer=renderer,
-                journal=journal,
-                stop=stop,
-                on_group=count,
-            )
-
-        if model is None:
-            renderer = Renderer(train_tokenizer([], vocab_size=300))
-            by_bytes = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
-            return await held_out(renderer, run.model_copy(update={"rollout": by_bytes})).by(
-                lambda task, key: ExpertPolicy(
-                    domain.expert(task, {}, generator(key.run_seed, str(key), "expert")), renderer
-                ),
-                phase=phase,
-                temperature=temperature,
-            )
-        source = model_folder(model)
-        weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
-        prompt = await shared_prompt(domain, renderer)
-        async with open_engine(run, weights, source, prompt) as engine:
-            return await held_out(renderer).by_policy(
-                engine.policy, phase=phase, temperature=temperature
-            )
+    return count

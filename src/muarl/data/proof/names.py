@@ -18,7 +18,7 @@ def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFindi
             if tool not in tools:
                 yield subject.about(Check.NAMES, (field, index), unknown("tool", tool, tools))
     for field, predicates in (("reward", spec.reward), ("metrics", spec.metrics)):
-        for loc, tool in _tools_in(predicates):
+        for loc, tool in tools_in(predicates):
             if tool not in tools:
                 message = unknown("tool", tool, tools)
                 yield subject.about(Check.NAMES, (field, *loc), message)
@@ -32,13 +32,13 @@ def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFindi
                 message = unknown("tool", call.tool, tools)
                 yield subject.about_task(Check.NAMES, task, ("gold", index, "tool"), message)
         for field, own in (("reward", task.reward), ("metrics", task.metrics)):
-            for loc, tool in _tools_in(own or ()):
+            for loc, tool in tools_in(own or ()):
                 if tool not in tools:
                     message = unknown("tool", tool, tools)
                     yield subject.about_task(Check.NAMES, task, (field, *loc), message)
 
 
-def _tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, str]]:
+def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, str]]:
     """Tools that predicates name, and where."""
     for index, predicate in enumerate(predicates):
         if predicate.called is not None:

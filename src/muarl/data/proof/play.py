@@ -144,7 +144,7 @@ def _faults(
     reasons: dict[str, Episode] = {}
     for episode in episodes:
         if episode.outcome.is_fault:
-            reasons.setdefault(episode.error or "", episode)
+            reasons.setdefault(episode.cause, episode)
     by_id = {task.id: task for task in subject.all_tasks()}
     for reason, episode in reasons.items():
         message = f"a dialogue of {name!r} ended in a fault: {reason}"

@@ -1,0 +1,113 @@
+"""What the verbs share that read the episodes of runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+
+from muarl.domain import Domain, load_domain
+from muarl.errors import RecordError, SetupError, did_you_mean
+from muarl.record import StoredEpisodes
+from muarl.spec import Located, RewardFile, RunSpec, load_spec
+from muarl.spec.references import Finding, unknown
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """Declare which episodes are read."""
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="folders of runs, such as all shards"
+    )
+    parser.add_argument(
+        "--phase",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only episodes of this phase, such as `train`; may be given several times",
+    )
+
+
+def add_domain(parser: argparse.ArgumentParser) -> None:
+    """Declare what judges the episodes."""
+    parser.add_argument(
+        "--domain", type=Path, metavar="PATH", help="the domain (default: the run's)"
+    )
+    parser.add_argument(
+        "--reward",
+        type=Path,
+        metavar="FILE",
+        help="predicates that count instead of the domain's and the tasks'",
+    )
+
+
+def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
+    """The episodes to read.
+
+    Raises:
+        RecordError: A folder holds no journal, there is no such phase, or nothing to read.
+    """
+    journals = [run / "episodes.journal" for run in args.runs]
+    for run, journal in zip(args.runs, journals, strict=True):
+        if not journal.is_file():
+            raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
+    phases = {head.key.phase for head in StoredEpisodes(journals).heads()}
+    if not phases:
+        raise RecordError(f"{args.runs[0]}: no episode is finished")
+    for phase in args.phase:
+        if phase not in phases:
+            hint = did_you_mean(phase, phases) or f"; phases: {', '.join(sorted(phases))}"
+            raise RecordError(f"no episode is of phase {phase!r}{hint}")
+    return StoredEpisodes(journals, args.phase)
+
+
+def spec_of(run: Path) -> Located[RunSpec]:
+    """The spec a run was carried out with; its paths are relative to its folder.
+
+    Raises:
+        SpecError: It is not there, or was spoiled.
+    """
+    return load_spec(run / "spec.resolved.yaml", RunSpec)
+
+
+def domain_of(args: argparse.Namespace) -> Domain:
+    """The domain that judges: the one that was named, or the first run's.
+
+    Raises:
+        SpecError: It cannot be loaded.
+        SetupError: The run's domain is not where it was.
+    """
+    if args.domain is not None:
+        return load_domain(args.domain)
+    spec = spec_of(args.runs[0])
+    path = spec.resolve(spec.spec.domain)
+    if not path.exists():
+        raise SetupError(
+            f"{args.runs[0]}: its domain is not at {path} any more; name it with --domain"
+        )
+    return load_domain(path)
+
+
+def predicates_of(args: argparse.Namespace, domain: Domain) -> RewardFile | None:
+    """The predicates of `--reward`, if it was given.
+
+    Raises:
+        SpecError: The file is wrong, or names a tool that the domain does not offer.
+        ToolServerError: The domain's tool server does not start.
+    """
+    if args.reward is None:
+        return None
+    located = load_spec(args.reward, RewardFile)
+    located.refuse(_unknown_tools(located.spec, domain))
+    return located.spec
+
+
+def _unknown_tools(predicates: RewardFile, domain: Domain) -> Iterator[Finding]:
+    from muarl.data.proof.names import tools_in
+
+    tools = [tool.name for tool in anyio.run(domain.tools)]
+    for field, listed in (("reward", predicates.reward), ("metrics", predicates.metrics or ())):
+        for loc, tool in tools_in(listed):
+            if tool not in tools:
+                yield Finding((field, *loc), unknown("tool", tool, tools))

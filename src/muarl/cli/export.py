@@ -1,0 +1,102 @@
+"""`muarl export RUN`: stored episodes as JSON lines, Parquet or a Hugging Face dataset.
+
+`--what episodes` gives a row for each episode, with its conversation as chat messages; `--what
+samples` a row for each token sequence, with loss mask, sampler log-probs, advantage and policy
+versions, for trainers. docs/records.md describes every column. Parquet and datasets need the extra
+`export`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from muarl.cli._stored import add_runs, spec_of, stored_episodes
+from muarl.data.export.rows import Mode, Row, advantages, episode_rows, sample_rows
+from muarl.record import Episode, StoredEpisodes
+from muarl.record.placing import placed
+
+_MARKERS = {"jsonl": None, "parquet": None, "hf": "dataset_info.json"}
+"""Form to the file by which its folder is known; None: the form is one file."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    add_runs(parser)
+    parser.add_argument("--format", choices=_MARKERS, default="jsonl", help="default: jsonl")
+    parser.add_argument(
+        "--what", choices=("episodes", "samples"), default="episodes", help="default: episodes"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="PATH", help="file to write; a folder for hf"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
+    parser.add_argument(
+        "--min-reward", type=float, metavar="R", help="leave out episodes that earned less"
+    )
+    parser.add_argument(
+        "--advantage",
+        choices=("std", "mean"),
+        help="divide by the group's deviation, or only subtract its mean (default: as the run did)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, and say how much."""
+    episodes = stored_episodes(args)
+    write = _writer(args)  # a library that is missing is said before anything is read
+    advantage = advantages(episodes.heads(), args.advantage or _mode(args.runs[0]))
+    make = episode_rows if args.what == "episodes" else sample_rows
+    chosen = _Chosen(episodes, args.min_reward)
+    with placed(args.out, overwrite=args.overwrite, marker=_MARKERS[args.format]) as fresh:
+        count = write(make(chosen, advantage), fresh)
+    print(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}")
+    return 0
+
+
+def _writer(args: argparse.Namespace) -> Callable[[Iterable[Row], Path], int]:
+    if args.format == "jsonl":
+        from muarl.data.export.jsonl import write_jsonl
+
+        return write_jsonl
+    from muarl.data.export.arrow import write_dataset, write_parquet
+
+    if args.format == "parquet":
+        return partial(write_parquet, what=args.what)
+    import datasets  # noqa: F401
+
+    return partial(write_dataset, what=args.what)
+
+
+def _mode(run: Path) -> Mode:
+    grpo = spec_of(run).spec.grpo
+    return "std" if grpo is None else grpo.advantage
+
+
+class _Chosen:
+    """The episodes that earned enough; counts the others."""
+
+    def __init__(self, episodes: StoredEpisodes, min_reward: float | None) -> None:
+        self._episodes = episodes
+        self._min_reward = min_reward
+        self._below = 0
+        self._faults = 0
+
+    def __iter__(self) -> Iterator[Episode]:
+        for episode in self._episodes:
+            if self._min_reward is not None and (episode.reward or 0.0) < self._min_reward:
+                self._below += 1
+                continue
+            self._faults += episode.outcome.is_fault
+            yield episode
+
+    def left_out(self, what: str) -> str:
+        """What is not in the rows, in words."""
+        parts = []
+        if self._below:
+            parts.append(f"{self._below} episodes earned less than {self._min_reward:g}")
+        if self._faults and what == "samples":
+            parts.append(f"{self._faults} faults have nothing to learn from")
+        return f"; left out: {', '.join(parts)}" if parts else ""

@@ -1,0 +1,67 @@
+"""The tasks behind stored episodes, and the worlds that they ended with."""
+
+from __future__ import annotations
+
+from muarl.domain import Domain
+from muarl.errors import RecordError
+from muarl.record import Episode
+from muarl.spec import TaskSpec
+from muarl.world import World, apply_changes
+
+
+class StoredTasks:
+    """Finds the task of a stored episode, and makes sure that it is still the same."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._by_split: dict[str, dict[str, TaskSpec]] = {}
+
+    def of(self, episode: Episode) -> TaskSpec:
+        """The task an episode was played on.
+
+        Gold calls, reward and metrics may be other ones by now: they only judge what happened.
+
+        Raises:
+            RecordError: The domain has no such task, or another one by that name.
+        """
+        domain, task_id = self._domain.spec.id, episode.key.task_id
+        if episode.domain != domain:
+            raise RecordError(
+                f"{episode.key} was played in domain {episode.domain!r}; this one is {domain!r}. "
+                "Name the other with --domain"
+            )
+        task = self._tasks(episode.split).get(task_id)
+        if task is None:
+            raise RecordError(
+                f"{episode.key}: domain {domain!r} has no task {task_id!r} in its split "
+                f"{episode.split!r} any more. Use the version of the domain that it was played with"
+            )
+        if task.situation_hash != episode.task_hash:
+            raise RecordError(
+                f"{episode.key}: task {task_id!r} is not the one that was played (hash "
+                f"{task.situation_hash}, recorded {episode.task_hash}): its goal, personas, ledger "
+                "or world changed. Use the version of the domain that it was played with"
+            )
+        return task
+
+    def final_world(self, episode: Episode) -> World:
+        """The world an episode ended with, by its recorded changes; no tool is called.
+
+        Raises:
+            RecordError: The task or the domain's world are not those that it was played in.
+        """
+        world = self._domain.world_for(self.of(episode))
+        try:
+            apply_changes(world, episode.changes)
+        except ValueError as problem:
+            raise RecordError(
+                f"{episode.key}: the domain's world is not the one that it was played in: at "
+                f"{problem}. Use the version of the domain that it was played with"
+            ) from problem
+        return world
+
+    def _tasks(self, split: str) -> dict[str, TaskSpec]:
+        if split not in self._by_split:
+            known = self._domain.tasks(split) if split in self._domain.splits else ()
+            self._by_split[split] = {task.id: task for task in known}
+        return self._by_split[split]

@@ -1,0 +1,53 @@
+"""Results appear whole or not at all, and replace nothing that they were not told to replace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from muarl.errors import SetupError
+from muarl.record.saving import saving
+
+
+@contextmanager
+def placed(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterator[Path]:
+    """A path to write to, a file or a folder, which becomes `path` if the block ends well.
+
+    Args:
+        path: Where the result goes.
+        overwrite: Replace what is there.
+        marker: A file that a folder must hold to be replaced: what is not ours stays. None: the
+            result is a file, and no folder is ever replaced.
+
+    Raises:
+        SetupError: Something is there that must not be replaced.
+        RecordError: The disk said no.
+    """
+    _refuse(path, overwrite, marker)
+    with saving(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        fresh = Path(beside) / path.name
+        yield fresh
+        with saving(path):
+            if path.is_dir():
+                shutil.rmtree(path)
+            os.replace(fresh, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _refuse(path: Path, overwrite: bool, marker: str | None) -> None:
+    if not path.exists():
+        return
+    if not overwrite:
+        raise SetupError(f"{path} is there already; use --overwrite, or --out for another place")
+    ours = path.is_file() if marker is None else (path / marker).is_file()
+    if not ours:
+        expected = "a file" if marker is None else f"a folder with {marker}"
+        raise SetupError(f"{path} is not {expected}, so it is not replaced; choose another --out")

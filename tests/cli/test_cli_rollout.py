@@ -1,0 +1,139 @@
+"""`muarl rollout`: divided, grouped, broken off and taken up again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from bad_input import InProcess
+from spec_files import spoil
+
+from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
+from muarl.record.codec import encode_episode
+from muarl.testing import build_episode
+
+
+def stored(*folders: Path) -> dict[str, bytes]:
+    episodes = list(StoredEpisodes([folder / "episodes.journal" for folder in folders]))
+    assert len({e.key for e in episodes}) == len(episodes)
+    return {str(e.key): encode_episode(e) for e in episodes}
+
+
+def journal(folder: Path) -> list[Episode]:
+    return list(read_journal(folder / "episodes.journal"))
+
+
+def test_the_shards_together_are_the_rollout_byte_for_byte_L5(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--episodes", 12, "--group-size", 2]
+    assert muarl(*roll, "--out", out).code == 0
+    parts = [out.with_name(f"part{number}") for number in (1, 2, 3, 4)]
+    for number, part in enumerate(parts, start=1):
+        assert muarl(*roll, "--shard", f"{number}/4", "--out", part).code == 0
+    sizes = [len(journal(part)) for part in parts]
+    assert sizes == [4, 4, 2, 2]
+    assert stored(*parts) == stored(out)
+    groups = Counter(e.key.group for e in journal(out))
+    assert set(groups.values()) == {2}
+    assert muarl("report", out).code == 0
+    assert sorted({iteration for _, iteration, _ in groups}) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_shard_has_a_folder_of_its_own(muarl: InProcess, run_file: Path) -> None:
+    ending = muarl(*["rollout", run_file, "--expert", "--episodes", 3, "--shard", "2/3", "--json"])
+    assert ending.code == 0
+    assert len(journal(Path("runs/run-rollout-2-of-3"))) == 1
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4, 7])
+def test_what_was_broken_off_is_taken_up_and_each_episode_comes_once_L9(
+    kept: int, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--episodes", 8, "--group-size", 2]
+    assert muarl(*roll, "--out", out).code == 0
+    whole = stored(out)
+    part = out.with_name("part")
+    shutil.copytree(out, part)
+    (part / "episodes.journal").unlink()
+    with JournalWriter(part / "episodes.journal") as writer:
+        for episode in journal(out)[:kept]:
+            writer.append(episode)
+    os.truncate(part / "episodes.journal", (part / "episodes.journal").stat().st_size - 5)
+    again = muarl(*roll, "--out", part, "--resume")
+    assert again.code == 0, again.lines
+    assert stored(part) == whole
+    assert len(journal(part)) == 8, "nothing that was there is played again"
+    assert "8 dialogues" in again.out
+
+
+def test_a_fault_of_the_earlier_run_is_tried_again(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--episodes", 3, "--out", out]
+    assert muarl(*roll).code == 0
+    first, *others = journal(out)
+    (out / "episodes.journal").unlink()
+    with JournalWriter(out / "episodes.journal") as writer:
+        writer.append(build_episode(first.key, outcome=Outcome.INFRA_FAULT))
+        for episode in others:
+            writer.append(episode)
+    again = muarl(*roll, "--resume")
+    assert "3 dialogues" in again.out
+    assert "0 faults" in again.out
+    assert [e.key for e in journal(out)] == [first.key, *(e.key for e in others), first.key]
+    assert stored(out)[str(first.key)] == encode_episode(first)
+
+
+def test_a_rollout_is_taken_up_only_as_it_was_planned(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--out", out, "--episodes"]
+    assert muarl(*roll, 2).code == 0
+    before = journal(out)
+    for arguments, differs in (
+        ([4], "eval.episodes: 2 -> 4"),
+        ([2, "--group-size", 2], "rollout.group_size: 1 -> 2"),
+        ([2, "--shard", "1/2"], "shard: '1/1' -> '1/2'"),
+        ([2, "--split", "train"], "eval.split: 'held_out' -> 'train'"),
+    ):
+        ending = muarl(*roll, *arguments, "--resume")
+        ending.refuses(1, "was run with another spec; cannot resume", f"  {differs}", lines=2)
+    spoil(run_file, "domain: ", "seed: 3\ndomain: ")
+    muarl(*roll, 2, "--resume").refuses(1, "  seed: 0 -> 3", lines=2)
+    assert journal(out) == before
+    (out / "plan.json").write_text("[]")
+    muarl(*roll, 2, "--resume").refuses(1, f"{out / 'plan.json'}: expected a JSON object")
+
+
+def test_there_must_be_a_rollout_to_resume(muarl: InProcess, run_file: Path, out: Path) -> None:
+    ending = muarl("rollout", run_file, "--expert", "--out", out, "--resume")
+    ending.refuses(1, f"{out} holds no run to resume; leave --resume out to start one")
+    out.mkdir()
+    for name in ("versions.json", "plan.json", "spec.resolved.yaml.new"):
+        (out / name).write_text("")  # as a rollout leaves it that was killed at its very start
+    assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--shard", "0/4"], "there is no shard 0/4; of 4, the first is 1"),
+        (["--shard", "5/4"], "there is no shard 5/4"),
+        (["--shard", "one/4"], "expected I/N, such as 1/4, got 'one/4'"),
+        (["--shard", "1/0"], "there is no shard 1/0"),
+        (["--shard", "-1/4"], "argument --shard: expected one argument"),
+        (["--group-size", "0"], "must be at least 1, got 0"),
+        (["--episodes", "7", "--group-size", "2"], "7 dialogues are no whole number of groups"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_made(
+    arguments: list[str], says: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    ending = muarl("rollout", run_file, "--expert", "--out", out, *arguments)
+    assert ending.code == 2
+    assert says in ending.lines[-1]
+    assert not out.exists()
