@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from muarl.errors import SetupError
 from muarl.http.retry import PassingFailure
 from muarl.policy import EngineLoad, VersionSwitch
-from muarl.policy.vllm_load import read_load
+from muarl.policy.vllm_load import EngineWatch, read_load
 from muarl.policy.vllm_versions import check_version, split_versions
 from muarl.policy.vllm_wire import Sampled, read_sampled, read_scores
 from muarl.policy.weight_labels import WeightLabels
@@ -148,3 +149,14 @@ def test_metrics_are_read_or_not_whatever_they_say(noise: bytes, value: bytes) -
     load = read_load(noise + b"\n" + line + b"\n" + noise)
     assert load.running in (0, 1)
     assert read_load(b"") == EngineLoad(0, 0, 0.0, 0)
+
+
+def test_an_engine_in_process_says_its_load_after_each_step() -> None:
+    watch = EngineWatch()
+    assert watch.latest() is None
+    step = SimpleNamespace(num_running_reqs=3, num_waiting_reqs=2, kv_cache_usage=0.25)
+    watch.record(step, SimpleNamespace(num_preempted_reqs=1))
+    watch.record(step, SimpleNamespace(num_preempted_reqs=2), engine_idx=1)
+    watch.record(None, SimpleNamespace(num_preempted_reqs=4))
+    watch.record(SimpleNamespace(**vars(step) | {"kv_cache_usage": 0.75}), None)
+    assert watch.latest() == EngineLoad(running=6, waiting=4, kv_use=0.75, preemptions=7)
