@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
 
 
@@ -46,6 +47,7 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
         KeyboardInterrupt: It was interrupted.
     """
     calm_collector()
+    allow_many_connections()
     anyio.run(_with_signals, work, backend="asyncio")
 
 
