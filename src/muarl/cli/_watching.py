@@ -57,7 +57,7 @@ def watched(
         observation = Observation(*others, secrets=secrets)
         progress = stack.enter_context(display(observation.counters))
         stack.enter_context(_heard(log, progress, secrets))
-        log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine)
+        log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine.name)
         try:
             yield observation, progress
         except BaseException as error:
