@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 from dialogue_kit import (
     Sampler,
@@ -24,10 +25,11 @@ from hypothesis import strategies as st
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain
 from muarl.messages import Message, ToolCall
-from muarl.policy import GenerateRequest, Generation
-from muarl.record import Outcome
+from muarl.policy import GenerateRequest, Generation, VersionSwitch
+from muarl.record import Outcome, Span
 from muarl.render import Renderer
 from muarl.testing import Say, ScriptedPolicy
+from muarl.train.grpo import token_drift
 
 TOKENIZER = renderer().tokenizer
 CONTROL = {
@@ -328,3 +330,35 @@ async def test_tools_are_told_of_in_the_prompt_that_was_sent(domain: Domain) -> 
 
 def test_the_domain_is_found(tmp_path: Path) -> None:
     assert write_notes(tmp_path).tasks("train")[0] == note_task()
+
+
+class Interrupted:
+    """New weights arrive in the middle of each of its messages."""
+
+    policy_version = 4
+
+    def __init__(self, policy: ScriptedPolicy) -> None:
+        self._policy = policy
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        whole = await self._policy.generate(request)
+        return msgspec.structs.replace(
+            whole, policy_version=4, switches=(VersionSwitch(start=2, policy_version=5),)
+        )
+
+
+@pytest.mark.anyio
+async def test_each_token_knows_the_weights_that_sampled_it(domain: Domain) -> None:
+    policy = Interrupted(ScriptedPolicy(["hello you", "and bye now"], encode=ids_of))
+    episode = await dialogue(domain, policy, TalkingUser(["hi", "go on"])).run()
+    first, second = episode.turns
+    (sample,) = episode.samples
+    assert sample.spans == [
+        Span(first.start, first.start + 2, 4),
+        Span(first.start + 2, first.end, 5),
+        Span(second.start, second.start + 2, 4),
+        Span(second.start + 2, second.end, 5),
+    ]
+    assert sample.messages() == [(turn.start, turn.end) for turn in episode.turns]
+    assert sample.num_sampled == len(sample.logprobs) == sum(sample.loss_mask())
+    assert token_drift([episode]) == 0

@@ -9,7 +9,6 @@ from typing import Any
 
 from muarl.policy.logprob_probe import LogprobProbe
 from muarl.policy.vllm_wire import GENERATE
-from muarl.testing.http_server import HTTP_FAULTS as HTTP_FAULTS
 from muarl.testing.http_server import HttpAnswer, HttpRequest, HttpServer, http_server
 from muarl.testing.plan import FaultPlan
 

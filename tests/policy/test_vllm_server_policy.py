@@ -11,14 +11,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 import torch
-from fake_vllm import HTTP_FAULTS, FakeVllm, fake_vllm, probe_of, read_weights
+from fake_vllm import FakeVllm, fake_vllm, probe_of, read_weights
 from safetensors.torch import save_file
 
 from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
 from muarl.http.breaker import Breaker
 from muarl.policy import EngineLoad, GenerateRequest, Generation
 from muarl.policy.vllm_server import VllmServerPolicy
-from muarl.testing.http_server import HttpAnswer
+from muarl.testing.http_server import HTTP_FAULTS, HttpAnswer
 from muarl.testing.plan import FaultPlan
 
 pytestmark = pytest.mark.anyio
@@ -201,7 +201,7 @@ class TestFaults:
         async with fake_vllm(plan=plan, retry_after_s=99) as (fake,), policy_of([fake]) as policy:
             policy._timeout_s = 60
             plan.rate = 1.0
-            with anyio.fail_after(5), pytest.raises(PolicyError, match="429.*the next try would"):
+            with anyio.fail_after(5), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
     async def test_after_a_rate_limit_another_endpoint_is_asked_at_once(self) -> None:
@@ -334,7 +334,10 @@ class TestWeights:
                 with pytest.raises(SetupError, match="VLLM_SERVER_DEV_MODE=1 vllm serve"):
                     policy.require_weight_sync()
 
-    async def test_a_sync_that_hangs_is_a_named_error(self) -> None:
+    async def test_a_sync_that_hangs_is_a_named_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("muarl.policy.vllm_sync._RESUME_DEADLINE_S", 0.1)
         plan = FaultPlan(["hang"], rate=0.0)
         async with fake_vllm(plan=plan) as (fake,), policy_of([fake]) as policy:
             policy._sync_timeout_s = 0.3
@@ -342,6 +345,17 @@ class TestWeights:
             plan.rate = 1.0
             with pytest.raises(WeightSyncError, match=r"did not finish within 0\.3 s"):
                 await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
+
+    async def test_when_time_is_up_the_servers_are_not_left_paused(self) -> None:
+        async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
+            policy._sync_timeout_s = 0.3
+
+            async def never(*_: Any) -> Any:
+                await anyio.sleep_forever()
+
+            with pytest.raises(WeightSyncError, match=r"did not finish within 0\.3 s"):
+                await policy.push_weights(never, 1, probe_of("start"))
+            assert [fake.is_paused for fake in fakes] == [False, False]
 
 
 async def test_the_load_is_read_when_somebody_looks() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
 
 
@@ -33,6 +34,7 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     Raises:
         KeyboardInterrupt: It was interrupted.
     """
+    allow_many_connections()
     anyio.run(_with_signals, work, backend="asyncio")
 
 

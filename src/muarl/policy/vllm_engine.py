@@ -140,6 +140,11 @@ class VllmPolicy:
         return str(self._engine.model_config.dtype).removeprefix("torch.")
 
     @property
+    def engine_args(self) -> dict[str, Any]:
+        """The `vllm.AsyncEngineArgs` it was started with."""
+        return self._build_args()
+
+    @property
     def num_unfinished(self) -> int:
         """Requests the engine holds now."""
         count: int = self._engine.output_processor.get_num_unfinished_requests()

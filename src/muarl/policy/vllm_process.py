@@ -85,7 +85,7 @@ def engine_environment(threads: int) -> Iterator[None]:
         os.environ.update(before)
 
 
-def family(processes: Iterable[BaseProcess]) -> list[Any]:
+def family(processes: Iterable[BaseProcess | subprocess.Popen[bytes]]) -> list[Any]:
     """These processes and all below them, as psutil sees them."""
     import psutil  # a requirement of vLLM's
 

@@ -23,6 +23,8 @@ from muarl.policy.fleet import Endpoint
 Push = Callable[["WeightSync", Sequence[Endpoint], str], Awaitable[Sequence[Endpoint]]]
 """Gets the weights into paused endpoints, under a label; returns those that took them."""
 
+_RESUME_DEADLINE_S = 10.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -62,7 +64,10 @@ class WeightSync:
             held = await self.on_each(held, "/reset_prefix_cache?reset_running_requests=true")
             held = await self.on_each(held, "/update_weight_version", {"new_version": label})
         finally:
-            resumed = await self.on_each(paused, "/resume")
+            # Also where pausing seemed to fail, and where time is up: nothing must stay frozen.
+            resumed: list[Endpoint] = []
+            with anyio.move_on_after(_RESUME_DEADLINE_S, shield=True):
+                resumed = await self.on_each(self._endpoints, "/resume")
         held = [endpoint for endpoint in held if endpoint in resumed]
         for endpoint in self._endpoints:
             endpoint.is_stale = endpoint not in held

