@@ -93,6 +93,8 @@ def test_a_tool_that_crashes_is_in_the_log_and_on_the_screen_once(
         "    async def cancel(order_id: str) -> str:\n",
         "    async def cancel(order_id: str) -> str:\n        raise KeyError('the till')\n",
     )
+    domain = run_file.parent / "domain.yaml"
+    spoil(domain, "  python: tools.py:serve\n", "  python: tools.py:serve\n  on_crash: answer\n")
     out = tmp_path / "out"
     ending = muarl("rollout", run_file, "--expert", "--episodes", 3, "--out", out)
     said = [line for line in ending.lines if "its next crashes are not logged" in line]
