@@ -78,13 +78,14 @@ class ScriptedDesk:
     """The desk domain, its cancelling tasks, and a runner whose policy follows the script.
 
     Attributes:
+        mean_s: Mean time of a message from now on; 0 takes none.
         policies: By episode, once its dialogue has begun.
     """
 
-    def __init__(self, domain: Domain, renderer: Renderer, mean_s: float) -> None:
+    def __init__(self, domain: Domain, renderer: Renderer) -> None:
         self.domain = domain
         self._renderer = renderer
-        self._mean_s = mean_s
+        self.mean_s = 0.0
         self.tasks = [
             task.model_copy(update={"personas": ["terse"]})
             for task in domain.tasks("train")
@@ -97,14 +98,14 @@ class ScriptedDesk:
         self.policies: dict[EpisodeKey, TimedPolicy] = {}
 
     @classmethod
-    async def load(cls, mean_s: float) -> ScriptedDesk:
+    async def load(cls) -> ScriptedDesk:
         """Load the domain, and train a tokenizer of the quickstart's size on its prompt."""
         domain = load_domain(ROOT / "domains" / "desk")
         by_bytes = Renderer(train_tokenizer([], vocab_size=300))
         opening = [Message("system", domain.spec.rules), Message("user", "hello, cancel it")]
         ids = by_bytes.start(opening, await domain.tools())
         texts = [by_bytes.tokenizer.decode(ids), *(m.content for m in script("A10"))] * 8
-        return cls(domain, Renderer(train_tokenizer(texts, vocab_size=1024)), mean_s)
+        return cls(domain, Renderer(train_tokenizer(texts, vocab_size=1024)))
 
     def runner(self) -> DialogueRunner:
         """Runs the dialogues."""
@@ -118,7 +119,7 @@ class ScriptedDesk:
         )
 
     def _policy(self, task: TaskSpec, key: EpisodeKey) -> TimedPolicy:
-        policy = self.policies[key] = TimedPolicy(self._ids[task.id], self._mean_s)
+        policy = self.policies[key] = TimedPolicy(self._ids[task.id], self.mean_s)
         return policy
 
 

@@ -41,6 +41,7 @@ import anyio
 from _meters import metered, rss_bytes
 from _scripted_desk import CALLS, TURNS, ScriptedDesk
 
+from muarl.cli._running import calm_collector
 from muarl.record import JournalWriter
 from muarl.scheduler import EpisodePlan, Limits, run_groups
 from muarl.scheduler.dialogues import episode_keys
@@ -61,7 +62,7 @@ def ideal_s(chains: Sequence[float], slots: int) -> float:
 
 async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
     """The figures of one size."""
-    desk = await ScriptedDesk.load(MEAN_S)
+    desk = await ScriptedDesk.load()
     tasks = [desk.tasks[i % len(desk.tasks)] for i in range(dialogues // GROUP)]
     keys = [
         key
@@ -75,9 +76,11 @@ async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
         )
     ]
     limits = Limits(concurrency=slots, deadline_s=3600)
-    await (await ScriptedDesk.load(0.0)).runner()(EpisodePlan(keys[0]))  # lazy imports
+    await desk.runner()(EpisodePlan(keys[0]))  # builds the tool server, imports what is lazy
+    desk.mean_s = MEAN_S
     solved = 0
     with tempfile.TemporaryDirectory() as folder, JournalWriter(Path(folder) / "j") as journal:
+        calm_collector()  # as every verb of the command line does that runs dialogues
         before = rss_bytes()
         async with (
             metered() as meters,
