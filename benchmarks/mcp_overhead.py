@@ -34,7 +34,7 @@ from muarl.messages import ToolCall
 from muarl.tools import ToolSession
 from muarl.tools.memory import MemoryToolServer
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import Carrier, Limits, connected
+from muarl.tools.session import Carrier, Limits, SdkClient, connected
 from muarl.tools.stdio import StdioToolServer
 from muarl.world import World
 
@@ -60,7 +60,7 @@ async def http_server(command: list[str]) -> AsyncIterator[str]:
 async def http_session(url: str) -> AsyncIterator[ToolSession]:
     """A session over streamable HTTP."""
     carrier = Carrier("HTTP server", Limits(), CrashLog("HTTP server"))
-    async with connected(Client(url, cache=None), carrier) as session:
+    async with connected(SdkClient(Client(url, cache=None)), carrier) as session:
         yield session
 
 

@@ -41,13 +41,12 @@ import anyio
 from _meters import metered, rss_bytes
 from _scripted_desk import CALLS, TURNS, ScriptedDesk
 
+from muarl.cli._running import calm_collector
 from muarl.record import JournalWriter
 from muarl.scheduler import EpisodePlan, Limits, run_groups
-from muarl.scheduler.dialogues import episode_keys
 
 DIALOGUES = 4096
 GROWTH = (64, 512, 16_384)
-GROUP = 8
 MEAN_S = 2.0
 
 
@@ -61,23 +60,14 @@ def ideal_s(chains: Sequence[float], slots: int) -> float:
 
 async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
     """The figures of one size."""
-    desk = await ScriptedDesk.load(MEAN_S)
-    tasks = [desk.tasks[i % len(desk.tasks)] for i in range(dialogues // GROUP)]
-    keys = [
-        key
-        for lap in range(0, len(tasks), len(desk.tasks))
-        for key in episode_keys(
-            tasks[lap : lap + len(desk.tasks)],
-            run_seed=seed,
-            phase="bench",
-            iteration=lap // len(desk.tasks),
-            group_size=GROUP,
-        )
-    ]
+    desk = await ScriptedDesk.load()
+    keys = desk.keys(dialogues, seed=seed, phase="bench")
     limits = Limits(concurrency=slots, deadline_s=3600)
-    await (await ScriptedDesk.load(0.0)).runner()(EpisodePlan(keys[0]))  # lazy imports
+    await desk.runner()(EpisodePlan(keys[0]))  # builds the tool server, imports what is lazy
+    desk.mean_s = MEAN_S
     solved = 0
     with tempfile.TemporaryDirectory() as folder, JournalWriter(Path(folder) / "j") as journal:
+        calm_collector()  # as every verb of the command line does that runs dialogues
         before = rss_bytes()
         async with (
             metered() as meters,

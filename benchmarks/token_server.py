@@ -25,8 +25,13 @@ def _answer(body: object) -> bytes:
     return head.encode() + data
 
 
-def message(tokens: int) -> bytes:
-    """A message of so many tokens, in the form and size that vLLM 0.32 gives it."""
+def message(tokens: int, prompt: int = 0) -> bytes:
+    """A message of so many tokens, in the form and size that vLLM 0.32 gives it.
+
+    Args:
+        tokens: Sampled.
+        prompt: So many tokens of the prompt are scored; 0: none.
+    """
     logprobs = [
         {
             "token_id": token,
@@ -53,7 +58,9 @@ def message(tokens: int) -> bytes:
             "model": "tiny",
             "created": 1_800_000_000,
             "usage": usage,
-            "prompt_logprobs": None,
+            "prompt_logprobs": [None, *[{"7": {"logprob": -1.5}}] * (prompt - 1)]
+            if prompt
+            else None,
             "prompt_token_ids": None,
             "output_mode": "tokens",
             "choices": [choice],
@@ -67,7 +74,8 @@ class _Connection(asyncio.Protocol):
     def __init__(self, latency_s: float, tokens: int) -> None:
         self._latency_s = latency_s
         self._message = message(tokens)
-        self._look = message(1)
+        self._look = message(16)
+        self._scores = message(1, prompt=4 + 16)
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -87,9 +95,9 @@ class _Connection(asyncio.Protocol):
             self._write(_answer({"version": "0.32.0"}))
         elif head.startswith(b"GET"):
             self._write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-        elif b'"temperature":8.0' in body:  # a look at whether log-probs heed the temperature
-            self._write(self._look.replace(b"-0.69", b"-9.69"))
-        elif b'"max_tokens":1,' in body:
+        elif b'"prompt_logprobs":' in body:
+            self._write(self._scores)
+        elif b'"temperature":2.0' in body:  # a look at whether log-probs heed the temperature
             self._write(self._look)
         else:
             asyncio.get_running_loop().call_later(self._latency_s, self._write, self._message)

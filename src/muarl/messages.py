@@ -1,7 +1,8 @@
 """Wire types that every room shares: messages, tool calls, tool results.
 
 They are msgspec structs: immutable, cheap to create by the thousand, and encoded without code of
-ours. Nothing here knows tokens.
+ours. Nothing here knows tokens. They hold data only, never each other in a circle, so the cycle
+collector need not look at them (`gc=False`): thousands of dialogues hold hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One call the policy made.
 
     Attributes:
@@ -31,7 +32,7 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
     raw: str = ""
 
 
-class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a tool answered. An error is an answer: the policy reads it and goes on."""
 
     call_id: str
@@ -45,7 +46,7 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return Message("tool", text, tool_call_id=self.call_id, name=self.name)
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     """A tool as its server describes it; `parameters` is the server's JSON Schema, untouched."""
 
     name: str
@@ -53,7 +54,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of a dialogue, as the policy's chat template sees it.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import math
+from types import TracebackType
 
 import anyio
 import msgspec
@@ -33,38 +33,67 @@ class Waits:
         lane: Who shares turns at gates with whom: the dialogue's task.
 
     Attributes:
-        now: What is being waited for, or was when something failed; "" between waits.
+        now: What is being waited for, or was when something failed.
     """
 
+    __slots__ = ("lane", "now")
+
     def __init__(self, lane: str) -> None:
-        self._lane = lane
+        self.lane = lane
         self.now = ""
 
-    @asynccontextmanager
-    async def on(
-        self, what: str, which: str, gate: Gate | None = None, seconds: float | None = None
-    ) -> AsyncIterator[None]:
+    def on(self, what: str, which: str, gate: Gate, seconds: float = math.inf) -> Wait:
         """Wait for a place, then give what is awaited in the block so many seconds.
+
+        Waiting for a place counts for the dialogue's deadline alone: how long the queue is says
+        nothing about what stands behind the gate.
 
         Args:
             what: What is awaited, `policy message`.
             which: Which of them, `3`.
-            gate: Where a place is needed. Waiting for one counts for the dialogue's deadline alone:
-                how long the queue is says nothing about what stands behind the gate.
-            seconds: None where what is awaited has a named deadline of its own.
+            gate: Where a place is needed.
+            seconds: Left out where what is awaited has a named deadline of its own.
 
         Raises:
-            EpisodeTimeout: It took longer.
+            EpisodeTimeout: On leaving the block: it took longer.
         """
-        name = f"{what} {which}".rstrip()
-        self.now = f"a place for {name}"
-        async with (gate or _OPEN).place(self._lane):
-            self.now = name
-            with anyio.move_on_after(seconds) as scope:
-                yield
-            if scope.cancelled_caught and seconds is not None:
-                raise EpisodeTimeout(what, seconds)
-        self.now = ""
+        return Wait(self, what, which, gate, seconds)
 
 
-_OPEN = Gate()
+class Wait:
+    """One wait, as an `async with`."""
+
+    # There is one for every message and call of thousands of dialogues: no generator, no more
+    # scopes than deadlines.
+    __slots__ = ("_name", "_place", "_scope", "_seconds", "_waits", "_what")
+
+    def __init__(self, waits: Waits, what: str, which: str, gate: Gate, seconds: float) -> None:
+        self._waits = waits
+        self._what = what
+        self._name = f"{what} {which}"
+        self._place = gate.place(waits.lane)
+        self._seconds = seconds
+        self._scope: anyio.CancelScope | None = None
+
+    async def __aenter__(self) -> None:
+        self._waits.now = f"a place for {self._name}"
+        await self._place.__aenter__()
+        self._waits.now = self._name
+        if self._seconds < math.inf:
+            self._scope = anyio.CancelScope(deadline=anyio.current_time() + self._seconds)
+            self._scope.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        scope = self._scope
+        try:
+            if scope is not None:
+                scope.__exit__(kind, error, trace)
+        finally:
+            await self._place.__aexit__(kind, error, trace)
+        if scope is not None and scope.cancelled_caught:
+            raise EpisodeTimeout(self._what, self._seconds) from None

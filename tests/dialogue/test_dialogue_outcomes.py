@@ -18,8 +18,9 @@ from dialogue_kit import (
     write_notes,
 )
 
+from muarl import errors
 from muarl.domain import Domain
-from muarl.errors import ToolServerError
+from muarl.errors import EpisodeError, ToolServerError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.policy import GenerateRequest, Generation
 from muarl.record import Episode, Outcome, UserReply
@@ -48,6 +49,8 @@ def check_fault(episode: Episode, outcome: Outcome, why: str) -> None:
     assert episode.outcome == outcome
     assert episode.outcome.is_fault
     assert why in (episode.error or "")
+    kind = getattr(errors, episode.fault or "")
+    assert issubclass(kind, errors.UserError if outcome is Outcome.USER_FAULT else EpisodeError)
     assert episode.reward is None
     assert episode.rewards == []
     assert episode.metrics == []

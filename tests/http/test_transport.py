@@ -205,7 +205,7 @@ async def test_a_reset_is_unreachable_and_the_next_request_finds_its_way(fault: 
     async with http_server(lambda _: {}, plan, down_s=0.0) as server, connections() as over:  # type: ignore[arg-type]
         with pytest.raises(Unreachable):
             await over(post(server.url))
-        plan._rate = 0.0
+        plan.rate = 0.0
         with anyio.fail_after(5):
             while True:
                 try:

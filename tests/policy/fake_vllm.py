@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from muarl.policy.logprob_probe import LogprobProbe
-from muarl.policy.vllm_wire import GENERATE
+from muarl.policy.vllm_wire import GENERATE, LOOK_PROMPT
 from muarl.testing.http_server import HttpAnswer, HttpRequest, HttpServer, http_server
 from muarl.testing.plan import FaultPlan
 
@@ -93,7 +93,8 @@ class FakeVllm:
         assert sampling["ignore_eos"] is True
         prompt = asked["token_ids"]
         if "prompt_logprobs" in sampling:
-            scores = scores_of(self.weights, prompt)
+            is_look = prompt[:4] == LOOK_PROMPT
+            scores = [-1.0] * (len(prompt) - 1) if is_look else scores_of(self.weights, prompt)
             return self._reply([0], [-1.0]) | {
                 "prompt_logprobs": [
                     None,
@@ -101,14 +102,14 @@ class FakeVllm:
                 ]
             }
         temperature = sampling["temperature"] if self.heeds_temperature else 1.0
-        if prompt != [1, 2, 3, 4]:
+        if prompt != LOOK_PROMPT:
             self.messages.append(prompt)
         count = sampling["max_tokens"]
         return self._reply(list(range(count)), [-1.0 * temperature] * count)
 
     def _reply(self, ids: list[int], logprobs: list[float]) -> dict[str, Any]:
         content = [
-            {"token_id": i, "logprob": p, "top_logprobs": [{"token_id": i, "logprob": p}]}
+            {"token_id": i, "logprob": p, "rank": 1, "top_logprobs": []}
             for i, p in zip(ids, logprobs, strict=True)
         ]
         choice = {

@@ -135,6 +135,10 @@ async def test_cancellation_reaches_the_engine(policy: VllmPolicy) -> None:
         # Short requests that are answered beside them show that they run.
         await ask_all(policy, [ask(seed, max_tokens=2) for seed in range(16)])
         assert policy.num_unfinished == 16
+        load = policy.load()
+        assert load is not None
+        assert load.running >= 16
+        assert 0 < load.kv_use <= 1
         tasks.cancel_scope.cancel()
     assert policy.num_unfinished == 0
     # One pass later (a request of one token) the engine itself has nothing left to do.

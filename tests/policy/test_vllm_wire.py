@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from muarl.errors import SetupError
 from muarl.http.retry import PassingFailure
 from muarl.policy import EngineLoad, VersionSwitch
-from muarl.policy.vllm_load import read_load
+from muarl.policy.vllm_load import EngineWatch, read_load
 from muarl.policy.vllm_versions import check_version, split_versions
-from muarl.policy.vllm_wire import Sampled, read_best, read_label, read_sampled, read_scores
+from muarl.policy.vllm_wire import Sampled, read_sampled, read_scores
 from muarl.policy.weight_labels import WeightLabels
 
 
@@ -36,7 +37,6 @@ def encoded(value: Any) -> bytes:
 def test_a_message_is_read() -> None:
     body = encoded(reply())
     assert read_sampled(body) == Sampled([7, 8], [-1.5, 0.0], "stop", [("default", 0, 2)])
-    assert read_label(body) == "default"
     assert read_sampled(encoded(reply(weight_versions=None))).spans == []
 
 
@@ -81,7 +81,7 @@ def test_half_a_message_is_none(changes: dict[str, Any]) -> None:
     )
 )
 def test_garbage_is_a_passing_failure_whatever_it_is(body: bytes) -> None:
-    for read in (read_sampled, read_label, read_scores, read_best):
+    for read in (read_sampled, read_scores):
         with pytest.raises(PassingFailure):
             read(body)
 
@@ -91,12 +91,6 @@ def test_scores_leave_out_the_first_token() -> None:
     assert read_scores(encoded(reply() | {"prompt_logprobs": scored})) == [-2.0, -3.0]
     with pytest.raises(PassingFailure):
         read_scores(encoded(reply() | {"prompt_logprobs": [None, None]}))
-
-
-def test_the_best_token_may_not_be_the_sampled_one() -> None:
-    token = {"token_id": 1, "logprob": -4.0, "top_logprobs": [{"token_id": 2, "logprob": -0.5}]}
-    one = reply(token_ids=[1], logprobs={"content": [token]})
-    assert read_best(encoded(one)) == -0.5
 
 
 @given(st.lists(st.integers(0, 4), max_size=6))
@@ -155,3 +149,14 @@ def test_metrics_are_read_or_not_whatever_they_say(noise: bytes, value: bytes) -
     load = read_load(noise + b"\n" + line + b"\n" + noise)
     assert load.running in (0, 1)
     assert read_load(b"") == EngineLoad(0, 0, 0.0, 0)
+
+
+def test_an_engine_in_process_says_its_load_after_each_step() -> None:
+    watch = EngineWatch()
+    assert watch.latest() is None
+    step = SimpleNamespace(num_running_reqs=3, num_waiting_reqs=2, kv_cache_usage=0.25)
+    watch.record(step, SimpleNamespace(num_preempted_reqs=1))
+    watch.record(step, SimpleNamespace(num_preempted_reqs=2), engine_idx=1)
+    watch.record(None, SimpleNamespace(num_preempted_reqs=4))
+    watch.record(SimpleNamespace(**vars(step) | {"kv_cache_usage": 0.75}), None)
+    assert watch.latest() == EngineLoad(running=6, waiting=4, kv_use=0.75, preemptions=7)

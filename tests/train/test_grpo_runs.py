@@ -1,16 +1,23 @@
-"""Short GRPO runs on both engines, from one spec that differs in one line."""
+"""Short GRPO runs on each engine, from one spec that differs in one line."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 from short_run import carry_out, write_run
 
+from muarl.domain import load_domain
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import read_journal
+from muarl.spec import load_run
+from muarl.testing.vllm_serve import vllm_servers
+from muarl.train.policy_model import open_model
 
 needs_vllm = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None and not os.environ.get("MUARL_REQUIRE_VLLM"),
@@ -18,16 +25,38 @@ needs_vllm = pytest.mark.skipif(
 )
 
 # Largest |sampler - trainer| log-prob gap that rounding explains, both in fp32.
-TOLERANCE = {"embedded": 1e-4, "vllm": 1e-3}
+TOLERANCE = {"embedded": 1e-4, "vllm": 1e-3, "vllm_server": 1e-3}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[list[str]]:
+    """Two servers on a model of the run's form with other weights."""
+    run = load_run(write_run(tmp_path / "other", seed=77)).spec
+    domain = load_domain(tmp_path / "other" / "desk")
+    anyio.run(open_model, domain, run, tmp_path, tmp_path / "model")
+    with vllm_servers(tmp_path / "model", 2) as urls:
+        yield urls
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "engine",
-    ["embedded", pytest.param("vllm", marks=[pytest.mark.vllm, pytest.mark.slow, needs_vllm])],
+    [
+        "embedded",
+        *(
+            pytest.param(name, marks=[pytest.mark.vllm, pytest.mark.slow, needs_vllm])
+            for name in ("vllm", "vllm_server")
+        ),
+    ],
 )
-def test_three_iterations_stay_on_policy_across_weight_syncs(engine: str, tmp_path: Path) -> None:
-    rounds = carry_out(write_run(tmp_path, engine=engine), tmp_path / "out")
+def test_three_iterations_stay_on_policy_across_weight_syncs(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    setting: Any = engine
+    if engine == "vllm_server":
+        endpoints = request.getfixturevalue("served")
+        setting = {engine: {"endpoints": endpoints, "logprob_tolerance": TOLERANCE[engine]}}
+    rounds = carry_out(write_run(tmp_path, engine=setting), tmp_path / "out")
 
     assert [line["policy_version"] for line in rounds] == [0, 1, 2]
     for line in rounds:
@@ -37,7 +66,11 @@ def test_three_iterations_stay_on_policy_across_weight_syncs(engine: str, tmp_pa
         assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE[engine])
         assert line["first_ratio_max"] == pytest.approx(1, abs=2 * TOLERANCE[engine])
         assert line["token_drift"] == 0
-        if engine == "vllm":
+        observed = line["observed"]
+        assert observed["attempts"] == line["episodes"] == 16, "of this round alone"
+        tokens = line["sampled_tokens_per_s"] * line["rollout_s"]
+        assert observed["sampled_tokens"] == observed["kept_tokens"] == pytest.approx(tokens)
+        if engine != "embedded":
             assert line["sync_gap"] <= TOLERANCE[engine]
 
     # The weights did move, by more than rounding: agreement above is not that of a frozen model.

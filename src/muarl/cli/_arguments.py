@@ -16,6 +16,15 @@ def add_out(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
+def add_otel(parser: argparse.ArgumentParser) -> None:
+    """Declare `--otel`."""
+    parser.add_argument(
+        "--otel",
+        action="store_true",
+        help="send OpenTelemetry spans to where OTEL_EXPORTER_OTLP_ENDPOINT says",
+    )
+
+
 def positive(text: str) -> int:
     """Read a number of at least 1.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_out
-from muarl.cli._display import display
+from muarl.cli._arguments import add_otel, add_out
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-least", type=float, metavar="SHARE", help="exit 1 if the first success is below"
     )
+    add_otel(parser)
     add_out(parser, "runs/<name of the run file>-eval")
 
 
@@ -34,40 +35,51 @@ def run(args: argparse.Namespace) -> int:
     located = load_run(args.spec)
     spec = located.spec
     prepare_torch(spec.threads)
+    from muarl.cli._status import in_words
+    from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    require_spans(args)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     moved = spec.moved(args.spec.parent, out)
     folder = RunFolder.create(out, moved, resume=False, overwrite=args.overwrite)
-    found: list[tuple[float, EvalSummary]] = []
-    with display() as progress:
+    found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
+    with watched(folder, spec, otel=args.otel) as (observation, progress):
+        counters = observation.counters
+
+        async def evaluate(temperature: float, stop: StopSignal) -> None:
+            before = counters.snapshot()
+            episodes = await play(
+                domain,
+                spec,
+                args.model,
+                phase="eval",
+                temperature=temperature,
+                folder=folder,
+                progress=progress,
+                stop=stop,
+                observer=observation,
+            )
+            summary = summarise(episodes, seed=spec.seed)
+            fields = msgspec.to_builtins(summary)
+            fields["observed"] = counters.snapshot().since(before).figures()
+            folder.log("eval", phase="eval", temperature=temperature, **fields)
+            found.append((temperature, summary, fields))
 
         async def work(stop: StopSignal) -> None:
-            for temperature in spec.eval.temperatures:
-                episodes = await play(
-                    domain,
-                    spec,
-                    args.model,
-                    phase="eval",
-                    temperature=temperature,
-                    folder=folder,
-                    progress=progress,
-                    stop=stop,
-                )
-                summary = summarise(episodes, seed=spec.seed)
-                fields = msgspec.to_builtins(summary)
-                folder.log("eval", phase="eval", temperature=temperature, **fields)
-                found.append((temperature, summary))
+            async with observation.running():
+                for temperature in spec.eval.temperatures:
+                    await evaluate(temperature, stop)
 
         run_interruptibly(work)
-    for temperature, summary in found:
+    for temperature, summary, fields in found:
         if args.json:
-            print(json.dumps({"temperature": temperature, **msgspec.to_builtins(summary)}))
+            print(json.dumps({"temperature": temperature, **fields}))
             continue
         print(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
@@ -75,5 +87,6 @@ def run(args: argparse.Namespace) -> int:
         )
         for persona, share in summary.by_persona.items():
             print(f"  {persona:<12} {share}")
+        print(f"  {in_words(fields['observed'])}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

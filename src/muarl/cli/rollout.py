@@ -19,8 +19,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_out, positive
-from muarl.cli._display import display
+from muarl.cli._arguments import add_otel, add_out, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
@@ -52,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shard", type=_shard, default=Shard(), metavar="I/N", help="play only the I-th part of N"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_otel(parser)
     add_out(parser, "runs/<name of the run file>-rollout, and the shard")
     parser.add_argument("--resume", action="store_true", help="go on with what that folder holds")
 
@@ -92,6 +92,8 @@ def run(args: argparse.Namespace) -> int:
         )
         return 2
     prepare_torch(spec.threads)
+    from muarl.cli._status import in_words
+    from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
@@ -99,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
+    require_spans(args)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
@@ -120,12 +123,20 @@ def run(args: argparse.Namespace) -> int:
             "shard": str(args.shard),
         },
     )
-    with display() as progress:
+    with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:
-            await roll_out(
-                domain, spec, args.model, keys, folder=folder, progress=progress, stop=stop
-            )
+            async with observation.running():
+                await roll_out(
+                    domain,
+                    spec,
+                    args.model,
+                    keys,
+                    folder=folder,
+                    progress=progress,
+                    stop=stop,
+                    observer=observation,
+                )
 
         try:
             run_interruptibly(work)
@@ -133,11 +144,14 @@ def run(args: argparse.Namespace) -> int:
             print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
             raise KeyboardInterrupt from interrupted
     summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
+    found = msgspec.to_builtins(summary) | {"observed": observation.counters.snapshot().figures()}
+    folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
-        print(json.dumps(msgspec.to_builtins(summary)))
+        print(json.dumps(found))
     else:
         print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         print(f"success {summary.success}, {summary.turns} turns each")
+        print(in_words(found["observed"]))
     return 0
 
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     domain = domain_of(args)
     predicates = predicates_of(args, domain)
     first: Path = args.runs[0]
-    out: Path = args.out or first.resolve().with_name(f"{first.resolve().name}-scored")
+    out: Path = args.out or _beside(first)
     if out.resolve() in [run.resolve() for run in args.runs]:
         raise SetupError(f"{out} is what is to be scored, and stays as it is; choose another --out")
     plan = {"scored": ", ".join(map(str, args.runs)), "predicates": str(args.reward or "")}
@@ -72,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
             print(_in_words(phase))
         print(out)
     return 0
+
+
+def _beside(run: Path) -> Path:
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}-scored")
 
 
 def _spec(args: argparse.Namespace, out: Path, domain: Domain) -> RunSpec:

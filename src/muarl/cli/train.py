@@ -12,8 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from muarl.cli._arguments import add_out
-from muarl.cli._display import display
+from muarl.cli._arguments import add_otel, add_out
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -24,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
     add_out(parser, "runs/<name of the run file>")
     parser.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    add_otel(parser)
     parser.add_argument("--seed", type=int, help="instead of the run file's seed")
 
 
@@ -36,21 +36,24 @@ def run(args: argparse.Namespace) -> int:
     if args.seed is not None:
         located = replace(located, spec=located.spec.model_copy(update={"seed": args.seed}))
     prepare_torch(located.spec.threads)
+    from muarl.cli._watching import require_spans, watched
     from muarl.train.loop import default_folder, train
     from muarl.train.ready import ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
     spec = located.spec
+    require_spans(args)
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
     moved = spec.moved(args.spec.parent, out)
     folder = RunFolder.create(out, moved, resume=args.resume, overwrite=args.overwrite)
-    with display() as progress:
+    with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:
-            await train(located, folder, progress, stop, domain)
+            async with observation.running():
+                await train(located, folder, progress, stop, domain, observation)
 
         try:
             run_interruptibly(work)

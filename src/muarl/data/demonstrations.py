@@ -12,7 +12,7 @@ from muarl.domain import Domain
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
-from muarl.scheduler import Group
+from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
@@ -42,6 +42,7 @@ async def demonstrations(
     done: Mapping[EpisodeKey, Episode] | None = None,
     stop: StopSignal | None = None,
     on_episode: Callable[[int], None] = lambda _done: None,
+    observer: Observer | None = None,
 ) -> list[Episode]:
     """Play expert dialogues with the spec's imperfections and keep those that replay.
 
@@ -71,6 +72,7 @@ async def demonstrations(
         limits=limits,
         user=UserSpec(scripted=ScriptedUserSpec()),
         policy_for=expert,
+        observer=observer,
     )
     played = 0
 
@@ -87,6 +89,7 @@ async def demonstrations(
         done=done,
         stop=stop,
         on_group=tell,
+        observer=observer,
     )
     kept: list[Episode] = []
     lost: list[str] = []

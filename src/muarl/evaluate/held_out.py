@@ -12,10 +12,10 @@ from muarl.errors import SpecError
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
-from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, spread_keys
+from muarl.scheduler import Group, Observer
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import Journal
+from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 
@@ -34,6 +34,7 @@ class HeldOut:
         done: Episodes that need not be played again.
         stop: Drains on request.
         on_group: Told each task's episodes.
+        observer: Told what happens to dialogues.
     """
 
     domain: Domain
@@ -43,6 +44,7 @@ class HeldOut:
     done: Mapping[EpisodeKey, Episode] | None = None
     stop: StopSignal | None = None
     on_group: Callable[[Group], None] = lambda _group: None
+    observer: Observer | None = None
 
     async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
         """One policy at one temperature."""
@@ -50,6 +52,7 @@ class HeldOut:
             lambda _task, _key: policy,
             phase=f"eval:{phase}:T{temperature:g}",
             temperature=temperature,
+            load=load_of(policy),
         )
 
     async def by_trivial(self, name: str) -> list[Episode]:
@@ -63,9 +66,14 @@ class HeldOut:
         return await self.by(agent, phase=f"floor:{name}")
 
     async def by(
-        self, policy_for: PolicyFor, *, phase: str, temperature: float = 0.0
+        self,
+        policy_for: PolicyFor,
+        *,
+        phase: str,
+        temperature: float = 0.0,
+        load: ReadLoad | None = None,
     ) -> list[Episode]:
-        """Whoever `policy_for` names for a task and an episode."""
+        """Whoever `policy_for` names for a task and an episode; `load` reads their engine's load."""
         tasks = evaluation_tasks(self.domain, self.run)
         runner = DialogueRunner(
             domain=self.domain,
@@ -75,6 +83,8 @@ class HeldOut:
             user=self.run.user,
             policy_for=policy_for,
             temperature=temperature,
+            observer=self.observer,
+            load=load,
         )
         groups = await run_round(
             spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),
@@ -84,6 +94,7 @@ class HeldOut:
             done=self.done,
             stop=self.stop,
             on_group=self.on_group,
+            observer=self.observer,
         )
         return [episode for group in groups for episode in group.episodes]
 

@@ -30,7 +30,14 @@ import anyio.to_thread
 
 from muarl.errors import PolicyError, SetupError, WeightSyncError
 from muarl.policy.logprob_probe import LogprobProbe, tolerance_of
-from muarl.policy.protocol import FinishReason, GenerateRequest, Generation, VersionSwitch
+from muarl.policy.protocol import (
+    EngineLoad,
+    FinishReason,
+    GenerateRequest,
+    Generation,
+    VersionSwitch,
+)
+from muarl.policy.vllm_load import EngineWatch
 from muarl.policy.vllm_process import (
     SHUTDOWN_S,
     end,
@@ -103,6 +110,7 @@ class VllmPolicy:
         self._sync_timeout_s = sync_timeout_s
         self._engine_args = dict(engine_args or {})
         self._request_ids = itertools.count()
+        self._watch = EngineWatch()
         self._vllm: Any
         self._engine: Any
         self._processes: set[BaseProcess]
@@ -149,6 +157,9 @@ class VllmPolicy:
         """Requests the engine holds now."""
         count: int = self._engine.output_processor.get_num_unfinished_requests()
         return count
+
+    def load(self) -> EngineLoad | None:
+        return self._watch.latest()
 
     async def __aenter__(self) -> Self:
         try:
@@ -305,7 +316,9 @@ class VllmPolicy:
             self._vllm = import_vllm()
             try:
                 args = self._vllm.AsyncEngineArgs(**self._build_args())
-                self._engine = self._vllm.v1.engine.async_llm.AsyncLLM.from_engine_args(args)
+                self._engine = self._vllm.v1.engine.async_llm.AsyncLLM.from_engine_args(
+                    args, stat_loggers=[lambda *_: self._watch]
+                )
             except (RuntimeError, ValueError, OSError, TypeError) as error:
                 raise SetupError(
                     f"vLLM did not start on {self.model_dir}: {error}. Its own words stand above; "

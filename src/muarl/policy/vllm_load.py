@@ -1,4 +1,4 @@
-"""How busy vLLM servers are, read from their `/metrics` no oftener than somebody looks."""
+"""How busy vLLM is: in process as its engine says after each step, over HTTP from `/metrics`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
+from typing import Any
 
 import anyio
+import msgspec
 
 from muarl.http.call import Call, Refused
 from muarl.http.retry import PassingFailure
@@ -25,7 +27,7 @@ _GAUGES = re.compile(
 
 
 class LoadReader:
-    """Keeps the latest reading.
+    """Reads the load of servers, no oftener than somebody looks.
 
     Args:
         call: Asks a server.
@@ -63,6 +65,50 @@ class LoadReader:
         self._load = total(loads) if loads else None
 
 
+class EngineWatch:
+    """Told by an engine in process after each of its steps: a vLLM `StatLoggerBase`, in form."""
+
+    def __init__(self) -> None:
+        self._by_engine: dict[int, EngineLoad] = {}
+
+    def latest(self) -> EngineLoad | None:
+        """As of the last step; None before the first."""
+        return total(list(self._by_engine.values())) if self._by_engine else None
+
+    def record(
+        self,
+        scheduler_stats: Any,
+        iteration_stats: Any,
+        mm_cache_stats: Any = None,
+        engine_idx: int = 0,
+    ) -> None:
+        """Note one step of one engine; there are several under data parallelism."""
+        del mm_cache_stats
+        before = self._by_engine.get(engine_idx, EngineLoad(0, 0, 0.0))
+        preempted = iteration_stats.num_preempted_reqs if iteration_stats is not None else 0
+        now = before if scheduler_stats is None else _load_of(scheduler_stats)
+        self._by_engine[engine_idx] = msgspec.structs.replace(
+            now, preemptions=before.preemptions + preempted
+        )
+
+    def log_engine_initialized(self) -> None:
+        """Asked for by vLLM."""
+
+    def log(self) -> None:
+        """Asked for by vLLM."""
+
+    def record_sleep_state(self, is_awake: int, level: int) -> None:
+        """Asked for by vLLM."""
+
+
+def _load_of(scheduler_stats: Any) -> EngineLoad:
+    return EngineLoad(
+        running=scheduler_stats.num_running_reqs,
+        waiting=scheduler_stats.num_waiting_reqs,
+        kv_use=scheduler_stats.kv_cache_usage,
+    )
+
+
 def read_load(metrics: bytes) -> EngineLoad:
     """The load in a server's `/metrics`; one server may stand before several engines."""
     found: dict[bytes, list[float]] = {}
@@ -77,7 +123,7 @@ def read_load(metrics: bytes) -> EngineLoad:
 
 
 def total(loads: Sequence[EngineLoad]) -> EngineLoad:
-    """That of several servers; their memory counts as full as the fullest's."""
+    """That of several engines; their memory counts as full as the fullest's."""
     return EngineLoad(
         running=sum(load.running for load in loads),
         waiting=sum(load.waiting for load in loads),

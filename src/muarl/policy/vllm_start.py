@@ -11,14 +11,22 @@ from muarl.errors import SetupError
 from muarl.http.call import Call, Refused
 from muarl.http.retry import PassingFailure
 from muarl.policy.vllm_versions import OLDEST, check_version
-from muarl.policy.vllm_wire import GENERATE, best_token_body, read_best, read_label
+from muarl.policy.vllm_wire import (
+    GENERATE,
+    LOOK_PROMPT,
+    look_body,
+    read_sampled,
+    read_scores,
+    score_body,
+)
 
 _DEADLINE_S = 30.0
-_HOT = 8.0
-"""A temperature that flattens any distribution visibly."""
-_FLATTER = 0.01
-"""By so much at least is the best token less probable at `_HOT`, in log-probs, than at 1."""
-HOW_TO_SERVE = "vllm serve MODEL --logprobs-mode processed_logprobs"
+_HOT = 2.0
+"""The highest temperature that vLLM takes."""
+_LOOK_TOKENS = 16
+_ROUNDING = 0.05
+"""By more than this differs a tempered log-prob of one of the tokens at least."""
+HOW_TO_SERVE = "vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs"
 HOW_TO_SYNC = f"VLLM_SERVER_DEV_MODE=1 {HOW_TO_SERVE}"
 
 
@@ -41,9 +49,9 @@ class _Version(msgspec.Struct):
 async def look_at(call: Call, url: str) -> ServerFacts:
     """Ask a server what it is.
 
-    Its log-probs are looked at rather than its settings, which it does not tell: of the most
-    probable token after a fixed prompt, at two temperatures. By vLLM's default both are the
-    log-prob at temperature 1, with which no ratio of a tempered policy is right.
+    Its log-probs are looked at, not its settings, which it does not tell: tokens are sampled at a
+    high temperature, and then scored as a prompt. By vLLM's default both are log-probs at
+    temperature 1, with which no ratio of a tempered policy is right.
 
     Raises:
         SetupError: It is not there, too old, or not started as it must be.
@@ -52,22 +60,28 @@ async def look_at(call: Call, url: str) -> ServerFacts:
     with anyio.move_on_after(_DEADLINE_S):
         try:
             check_version(await _version(call, url), where)
-            plain = await call("POST", url + GENERATE, best_token_body(1.0))
-            hot = await call("POST", url + GENERATE, best_token_body(_HOT))
-            if read_best(plain) - read_best(hot) < _FLATTER:
+            sampled = read_sampled(
+                await call("POST", url + GENERATE, look_body(_HOT, _LOOK_TOKENS))
+            )
+            whole = score_body([*LOOK_PROMPT, *sampled.token_ids])
+            plain = read_scores(await call("POST", url + GENERATE, whole))
+            pairs = zip(sampled.logprobs, plain[len(LOOK_PROMPT) - 1 :], strict=True)
+            if max(abs(hot - cold) for hot, cold in pairs) < _ROUNDING:
                 raise SetupError(
                     f"{where} reports log-probs that do not heed the temperature; start it with "
                     f"`{HOW_TO_SERVE}`"
                 )
-            return ServerFacts(read_label(plain), await _takes_weights(call, url))
+            label = sampled.spans[0][0] if sampled.spans else None
+            return ServerFacts(label, await _takes_weights(call, url))
+        except ValueError as error:  # other numbers of tokens than were asked for
+            raise SetupError(f"{where} is no vLLM: {error}") from error
         except PassingFailure as failure:
             raise SetupError(f"{where} {failure}; start it with `{HOW_TO_SERVE}`") from failure
         except Refused as refusal:
-            hint = ""
-            if refusal.status == 404:
-                oldest = ".".join(map(str, OLDEST))
-                hint = f"; expected a vLLM of version {oldest} or newer: `{HOW_TO_SERVE}`"
-            raise SetupError(f"{where} {refusal}{hint}") from refusal
+            oldest = ".".join(map(str, OLDEST))
+            raise SetupError(
+                f"{where} {refusal}; expected vLLM {oldest} or newer, started with `{HOW_TO_SERVE}`"
+            ) from refusal
     raise SetupError(f"{where} did not answer within {_DEADLINE_S:g} s; is it still starting?")
 
 

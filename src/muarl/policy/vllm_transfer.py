@@ -27,12 +27,10 @@ from muarl.errors import SetupError, WeightSyncError
 from muarl.http.call import Call, Refused
 from muarl.http.retry import PassingFailure
 from muarl.policy.fleet import Endpoint
+from muarl.policy.vllm_start import HOW_TO_SYNC
 from muarl.policy.vllm_sync import WeightSync
 
-HOW_TO_SERVE = (
-    "VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs "
-    """--weight-transfer-config '{"backend": "nccl"}'"""
-)
+_HOW_TO_SERVE = f"""{HOW_TO_SYNC} --weight-transfer-config '{{"backend": "nccl"}}'"""
 
 
 class _WorldSize(msgspec.Struct):
@@ -171,7 +169,7 @@ class WeightTransfer:
             engine = await anyio.to_thread.run_sync(join)
         except (WeightSyncError, RuntimeError, OSError) as error:
             raise SetupError(
-                f"the servers do not join the trainer: {error}; start them with `{HOW_TO_SERVE}`"
+                f"the servers do not join the trainer: {error}; start them with `{_HOW_TO_SERVE}`"
             ) from error
         return cls(client, engine)
 
@@ -205,7 +203,7 @@ async def _world_size(call: Call, url: str) -> int:
     except (PassingFailure, Refused, msgspec.MsgspecError) as error:
         raise SetupError(
             f"the vLLM server at {url} does not say how many workers it has ({error}); start it "
-            f"with `{HOW_TO_SERVE}`"
+            f"with `{_HOW_TO_SERVE}`"
         ) from error
 
 

@@ -15,11 +15,12 @@ from muarl.http.retry import PassingFailure
 from muarl.policy.protocol import FinishReason, GenerateRequest
 
 GENERATE = "/inference/v1/generate"
+LOOK_PROMPT = [1, 2, 3, 4]
+"""Ids that every vocabulary has."""
 
 
 class _Token(msgspec.Struct):
     logprob: float
-    top_logprobs: list[_Token] = []
 
 
 class _Logprobs(msgspec.Struct):
@@ -64,10 +65,9 @@ def score_body(token_ids: list[int]) -> bytes:
     return _body(token_ids, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0)
 
 
-def best_token_body(temperature: float) -> bytes:
-    """Ask for the log-prob of the most probable token after a fixed prompt."""
-    # Of two, the first may be the sampled one; the best is among them.
-    return _body([1, 2, 3, 4], temperature=temperature, seed=0, max_tokens=1, logprobs=2)
+def look_body(temperature: float, count: int) -> bytes:
+    """Ask for tokens after a fixed prompt, to see what log-probs come with them."""
+    return _body(LOOK_PROMPT, temperature=temperature, seed=0, max_tokens=count, logprobs=0)
 
 
 def _body(token_ids: list[int], **sampling: Any) -> bytes:
@@ -122,26 +122,12 @@ def read_sampled(body: bytes) -> Sampled:
     return Sampled(choice.token_ids, logprobs, finish_reason, spans)
 
 
-def read_label(body: bytes) -> str | None:
-    """Label of the weights that sampled a message's first token."""
-    spans = _choice(_decode(body)).weight_versions
-    return spans[0].version if spans else None
-
-
 def read_scores(body: bytes) -> list[float]:
     """[T-1] log-probs of the prompt's tokens but the first, before which nothing comes."""
     scored = _decode(body).prompt_logprobs
     if not scored or any(not at for at in scored[1:]):
         raise PassingFailure("answered without the prompt's log-probs")
     return [next(iter(at.values())).logprob for at in scored[1:] if at]
-
-
-def read_best(body: bytes) -> float:
-    """Log-prob of the most probable token."""
-    content = _choice(_decode(body)).logprobs.content
-    if not content:
-        raise PassingFailure("answered with no token")
-    return max(token.logprob for token in (content[0], *content[0].top_logprobs))
 
 
 def _decode(body: bytes) -> _Reply:

@@ -41,7 +41,7 @@ class Outcome(StrEnum):
         return self in (Outcome.USER_FAULT, Outcome.INFRA_FAULT)
 
 
-class EpisodeKey(msgspec.Struct, frozen=True):
+class EpisodeKey(msgspec.Struct, frozen=True, gc=False):
     """What identifies an episode within a run, and seeds every draw in it (law L5).
 
     Attributes:
@@ -74,14 +74,16 @@ class EpisodeHead(msgspec.Struct, frozen=True):
         key: Identity.
         outcome: Why it ended.
         reward: In [0, 1]; None for faults.
+        effect: What it changed outside its own world, if anything.
     """
 
     key: EpisodeKey
     outcome: Outcome
     reward: float | None = None
+    effect: str | None = None
 
 
-class UserReply(msgspec.Struct, frozen=True, omit_defaults=True):
+class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a user did in one turn.
 
     Attributes:
@@ -96,7 +98,7 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True):
     act: str = ""
 
 
-class Turn(msgspec.Struct, omit_defaults=True):
+class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     """One policy message and all that answered it.
 
     Attributes:
@@ -122,7 +124,7 @@ class Turn(msgspec.Struct, omit_defaults=True):
     changes: list[Change] = []
 
 
-class PredicateResult(msgspec.Struct, frozen=True):
+class PredicateResult(msgspec.Struct, frozen=True, gc=False):
     """What one predicate found.
 
     Attributes:

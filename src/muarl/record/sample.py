@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """Half-open range of sampled tokens, `token_ids[start:end]`, and which weights sampled it."""
 
     start: int
@@ -13,7 +13,7 @@ class Span(msgspec.Struct, frozen=True):
     policy_version: int
 
 
-class Sample(msgspec.Struct):
+class Sample(msgspec.Struct, gc=False):
     """One token sequence for training.
 
     P prompt, A sampled by the policy, E what answered (a tool result or the user):

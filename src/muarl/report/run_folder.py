@@ -18,10 +18,13 @@ Kinds of metric lines, all fields optional:
                  groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
                  max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,
                  tool_calls {tool: calls per episode}, sampled_tokens_per_s, wall_s, rollout_s,
-                 faults, fork_rate, token_drift, policy_version
-    eval         phase ("base", "cold", "final"), temperature, and the fields of an EvalSummary;
-                 the first line's temperature is the headline's
+                 faults, fork_rate, token_drift, policy_version, observed
+    eval         phase ("base", "cold", "final"), temperature, observed, and the fields of an
+                 EvalSummary; the first line's temperature is the headline's
+    rollout      phase ("rollout"), and the rest as of eval
     floor        name of a trivial policy, success (a number or an Interval)
+
+`observed` holds the figures of `muarl.observe.Snapshot.figures`.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "eval", "floor")
+_KINDS = ("cold_start", "iteration", "eval", "floor", "rollout")
 _MAX_HEADER = 100_000_000  # the size safetensors itself allows
 
 

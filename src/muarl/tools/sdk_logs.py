@@ -37,6 +37,13 @@ def hearing(heard: list[BaseException] | None) -> Iterator[None]:
         _heard.reset(token)
 
 
+def hear(error: BaseException) -> None:
+    """What the SDK would have logged, told by us where we stand in for it."""
+    heard = _heard.get()
+    if heard is not None:
+        heard[:] = [error]
+
+
 class _Hear(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         heard = _heard.get()

@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Any, Literal, TypeVar
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -18,6 +19,7 @@ from mcp_types import (
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    ListToolsResult,
     Request,
     Result,
 )
@@ -67,10 +69,62 @@ class Carrier(msgspec.Struct, frozen=True):
         return ToolServerError(f"{self.name} {what}{self.last_words()}")
 
 
+class McpClient(Protocol):
+    """What carries requests to a server, while it is entered."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+    async def send(self, request: AnyRequest, answer: type[Answer], /) -> Answer:
+        """The answer to a request.
+
+        Raises:
+            MCPError: The server answered with a protocol error, or is gone.
+            ValidationError: It answered with something else.
+        """
+        ...
+
+    async def list_tools(self, cursor: str | None, /) -> ListToolsResult:
+        """A page of the tools it offers; the first one if `cursor` is None."""
+        ...
+
+
+class SdkClient:
+    """The SDK's own client, for servers beyond this process."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.__aexit__(kind, error, trace)
+
+    async def send(self, request: AnyRequest, answer: type[Answer]) -> Answer:
+        return await self._client.session.send_request(request, answer)
+
+    async def list_tools(self, cursor: str | None) -> ListToolsResult:
+        return await self._client.list_tools(cursor=cursor)
+
+
 class McpSession:
     """A `ToolSession` over a connected MCP client."""
 
-    def __init__(self, client: Client, tools: tuple[ToolSpec, ...], carrier: Carrier) -> None:
+    def __init__(self, client: McpClient, tools: tuple[ToolSpec, ...], carrier: Carrier) -> None:
         self._client = client
         self._carrier = carrier
         self.tools = tools
@@ -136,7 +190,7 @@ class McpSession:
         try:
             with hearing(heard), self._carrier.inside(), anyio.move_on_after(seconds) as waiting:
                 self._carrier.waits(waiting)
-                return await self._client.session.send_request(request, answer)
+                return await self._client.send(request, answer)
         except ValidationError:
             raise self._carrier.failure(
                 f"answered {what} with something that is not a {answer.__name__}"
@@ -178,7 +232,7 @@ def _error(call: ToolCall, text: str) -> ToolResult:
 
 @asynccontextmanager
 async def connected(
-    client: Client, carrier: Carrier, tools: tuple[ToolSpec, ...] | None = None
+    client: McpClient, carrier: Carrier, tools: tuple[ToolSpec, ...] | None = None
 ) -> AsyncIterator[McpSession]:
     """Connect `client` for the length of the block.
 
@@ -241,11 +295,11 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
     return carrier.failure(f"{'failed' if started else 'did not start'}: {why}")
 
 
-async def _list_tools(client: Client, carrier: Carrier) -> tuple[ToolSpec, ...]:
+async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ...]:
     tools: dict[str, ToolSpec] = {}
     cursor: str | None = None
     while True:
-        page = await client.list_tools(cursor=cursor)
+        page = await client.list_tools(cursor)
         for tool in page.tools:
             if tool.name in tools:
                 raise carrier.failure(f"offers two tools named {tool.name!r}")

@@ -33,7 +33,7 @@ from muarl.errors import ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import Carrier, Limits, McpSession, connected
+from muarl.tools.session import Carrier, Limits, McpSession, SdkClient, connected
 from muarl.world import Json, World, diff, overwrite, plain
 
 WORLD_VARIABLE = "MUARL_WORLD"
@@ -104,7 +104,7 @@ class StdioToolServer:
             )
             with anyio.CancelScope(shield=True) as spawning:
                 transport = _spawned(parameters, home.stderr, spawning)
-                client = Client(transport, message_handler=home.hear, cache=None)
+                client = SdkClient(Client(transport, message_handler=home.hear, cache=None))
                 async with connected(client, carrier) as session:
                     if self._world_resource is None:
                         yield session

@@ -32,10 +32,11 @@ from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpo
 from muarl.kernel.model import load_model, save_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
+from muarl.observe import Observation, Snapshot
 from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
 from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
@@ -60,6 +61,7 @@ async def train(
     progress: Progress,
     stop: StopSignal,
     domain: Domain | None = None,
+    observation: Observation | None = None,
 ) -> None:
     """Carry a run to its end, from wherever its folder says it is.
 
@@ -69,6 +71,8 @@ async def train(
         progress: Told how far it is.
         stop: Drains on request.
         domain: The run's, where it was loaded already.
+        observation: Told what happens to dialogues; its figures go into the metrics. The caller
+            opens `observation.running()`.
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
@@ -85,7 +89,10 @@ async def train(
         _check_room(located, prompt)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
-        await _Run(run, domain, folder, journal, done, model, renderer, prompt, progress, stop).go()
+        observation = observation or Observation()
+        await _Run(
+            run, domain, folder, journal, done, model, renderer, prompt, progress, stop, observation
+        ).go()
 
 
 def _check_room(located: Located[RunSpec], prompt: list[int]) -> None:
@@ -114,6 +121,7 @@ class _Run:
         prompt: list[int],
         progress: Progress,
         stop: StopSignal,
+        observation: Observation,
     ) -> None:
         self._run = run
         self._domain = domain
@@ -125,6 +133,7 @@ class _Run:
         self._prompt = prompt
         self._progress = progress
         self._stop = stop
+        self._observation = observation
         self._fuse = Fuse(run.rollout.max_fault_rate, run.rollout.concurrency)
 
     async def go(self) -> None:
@@ -173,6 +182,7 @@ class _Run:
             done=self._done,
             stop=self._stop,
             on_episode=self._progress.advance,
+            observer=self._observation,
         )
         success = summarise(episodes).success
         self._progress.note(
@@ -226,7 +236,7 @@ class _Run:
                 counted += len(group.episodes)
                 self._progress.advance(counted)
 
-            started = time.monotonic()
+            started, before = time.monotonic(), self._observation.counters.snapshot()
             episodes = await self._held_out(count).by_policy(
                 engine.policy, phase=phase, temperature=temperature
             )
@@ -236,6 +246,7 @@ class _Run:
                 phase=phase,
                 temperature=temperature,
                 wall_s=time.monotonic() - started,
+                observed=self._since(before),
                 **msgspec.to_builtins(summary),
             )
             self._progress.note(
@@ -252,7 +263,12 @@ class _Run:
             done=self._done,
             stop=self._stop,
             on_group=on_group,
+            observer=self._observation,
         )
+
+    def _since(self, before: Snapshot) -> dict[str, Any]:
+        """What there was to be seen of the dialogues that came after a snapshot."""
+        return self._observation.counters.snapshot().since(before).figures()
 
     async def _grpo(self, engine: Engine) -> None:
         spec = self._run.grpo
@@ -277,10 +293,10 @@ class _Run:
     ) -> None:
         spec = self._run.grpo
         assert spec is not None
-        started = time.monotonic()
+        started, before = time.monotonic(), self._observation.counters.snapshot()
         rng = generator(self._run.seed, "iteration", iteration)
         groups = await self._roll_out(iteration, engine, rng)
-        rollout_s = time.monotonic() - started
+        rollout_s, observed = time.monotonic() - started, self._since(before)
         samples, advantages = training_set(groups, spec)
 
         def learn() -> tuple[list[GrpoMetrics], float | None]:
@@ -323,6 +339,7 @@ class _Run:
             "lr": grpo_lr(iteration, spec),
             "rollout_s": rollout_s,
             "wall_s": time.monotonic() - started,
+            "observed": observed,
         }
         metrics["sampled_tokens_per_s"] = metrics.pop("sampled_tokens") / rollout_s
         self._folder.log("iteration", iteration=iteration, **metrics)
@@ -340,6 +357,8 @@ class _Run:
             limits=run.rollout,
             user=run.user,
             policy_for=lambda _task, _key: engine.policy,
+            observer=self._observation,
+            load=load_of(engine.policy),
         )
         keys = episode_keys(
             tasks,
@@ -356,6 +375,7 @@ class _Run:
             done=self._done,
             stop=self._stop,
             fuse=self._fuse,
+            observer=self._observation,
         )
 
 

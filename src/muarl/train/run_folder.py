@@ -4,6 +4,7 @@ spec.resolved.yaml   the run's spec, every default written out; paths are relati
 versions.json        muarl, Python, libraries, machine
 plan.json            of a rollout: who played, and which shard it is
 metrics.jsonl        one JSON object per line; see `log`
+log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
 checkpoint/          weights, optimizer and counters, for --resume
@@ -45,6 +46,7 @@ class RunFolder:
         self.path = path
         self.journal = path / "episodes.journal"
         self.metrics = path / "metrics.jsonl"
+        self.events = path / "log.jsonl"
         self.model = path / "model"
         self.checkpoint = path / "checkpoint"
         self.spec = path / "spec.resolved.yaml"
@@ -131,7 +133,7 @@ class RunFolder:
             raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval or floor.
+        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
 
         Raises:
             RecordError: The disk refused.

@@ -1,0 +1,98 @@
+"""What dialogues do, in a few lines: the same few for eight of them and for eight thousand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from muarl.observe import Snapshot
+
+_KINDS = 6
+_BAD = ("faults", "last fault")
+
+
+def status(phase: Snapshot, recent: Snapshot) -> Text:
+    """Lines for a terminal, each cut at its width; none while there are no dialogues.
+
+    Args:
+        phase: What happened since the phase began.
+        recent: What happened in the last seconds, for rates.
+    """
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    for name, line in _lines(phase, recent).items():
+        text.append(f"{name:<11}", style="dim")
+        text.append(f"{line}\n", style="red" if name in _BAD else "")
+    return text
+
+
+def brief(phase: Snapshot) -> str:
+    """A few words for a line of a log; "" where there are no dialogues."""
+    t = phase.totals
+    if not t.started:
+        return ""
+    words = [f"live {phase.live:,}", f"{phase.per_second(t.sampled_tokens):,.0f} tokens/s"]
+    if t.scored:
+        words.append(f"success {t.succeeded / t.scored:.3f}")
+    if phase.faults:
+        words.append(f"faults {sum(phase.faults.values()):,}")
+    return "  ".join(words)
+
+
+def in_words(figures: dict[str, Any]) -> str:
+    """One line on a stretch of time that is over, from `Snapshot.figures`."""
+    words = [
+        f"{figures['sampled_tokens_per_s']:,.0f} tokens/s",
+        f"{figures['messages_per_s']:,.1f} messages/s",
+    ]
+    if figures["in_flight_mean"] is not None:
+        words.append(f"{figures['in_flight_mean']:,.1f} messages in flight")
+    if figures["kv_use_mean"] is not None:
+        words.append(f"engine memory {figures['kv_use_mean']:.0%}")
+    if figures["loop_lag_p99_ms"] is not None:
+        words.append(f"99th percentile of loop lag {figures['loop_lag_p99_ms']:,.1f} ms")
+    faults = [f"{count:,} {kind}" for kind, count in figures["faults_by_kind"].items()]
+    if faults:
+        words.append(f"faults: {', '.join(faults)}; {figures['retried']:,} tried again")
+    return ", ".join(words)
+
+
+def _lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
+    t = phase.totals
+    if not t.started:
+        return {}
+    over = recent if phase.live else phase
+    lines = {}
+    if phase.live:
+        lines["live"] = (
+            f"{phase.live:,}: {phase.policy.now:,} at the policy, {phase.tools.now:,} at tools, "
+            f"{phase.users.now:,} at users, {phase.between:,} between"
+        )
+    lines["ended"] = f"{t.final:,}, {t.groups:,} groups whole, {t.retried:,} attempts tried again"
+    lines["rates"] = (
+        f"{over.per_second(over.totals.sampled_tokens):,.0f} tokens/s, "
+        f"{over.per_second(over.policy.done):,.1f} messages/s, "
+        f"{over.per_second(over.totals.final):,.1f} dialogues/s"
+    )
+    if (load := phase.load) is not None:
+        lines["engine"] = (
+            f"{load.running:,} running, {load.waiting:,} waiting, memory {load.kv_use:.0%}, "
+            f"{t.preemptions:,} preempted, window {phase.window:,}"
+        )
+    if len(over.loop_lag):
+        median, high, most = (_ms(over.loop_lag.quantile(share)) for share in (0.5, 0.99, 1.0))
+        lines["loop lag"] = f"median {median}, 99th percentile {high}, most {most}"
+    if t.scored:
+        lines["success"] = f"{t.succeeded / t.scored:.3f} of {t.scored:,} scored"
+    if phase.faults:
+        kinds = sorted(phase.faults.items(), key=lambda item: -item[1])
+        said = [f"{count:,} {kind}" for kind, count in kinds[:_KINDS]]
+        if len(kinds) > _KINDS:
+            said.append(f"{sum(count for _, count in kinds[_KINDS:]):,} others")
+        lines["faults"] = ", ".join(said)
+        lines["last fault"] = phase.last_fault
+    return lines
+
+
+def _ms(seconds: float | None) -> str:
+    return f"{1e3 * (seconds or 0.0):,.1f} ms"

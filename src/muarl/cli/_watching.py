@@ -1,0 +1,113 @@
+"""What the verbs that run dialogues are watched with: counters, a log, a display, spans."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from muarl import __version__
+from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.errors import SetupError
+from muarl.observe import Observation, RunLog
+from muarl.observe.words import plain_words
+from muarl.scheduler import Observer
+from muarl.spec import RunSpec
+from muarl.train.run_folder import RunFolder
+
+Progress = LiveProgress | PlainProgress
+
+
+def require_spans(args: argparse.Namespace) -> None:
+    """Look whether what `--otel` needs is there, before anything is written.
+
+    Raises:
+        SetupError: It is not installed, or no collector answers.
+    """
+    if not args.otel:
+        return
+    try:
+        from muarl.observe.collector import require_collector
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith("opentelemetry"):
+            raise
+        raise SetupError(
+            f"--otel needs {missing.name}. Install it with `pip install 'muarl[otel]'`"
+        ) from missing
+    require_collector()
+
+
+@contextmanager
+def watched(
+    folder: RunFolder, spec: RunSpec, *, otel: bool
+) -> Iterator[tuple[Observation, Progress]]:
+    """Watch a run while this is open: what to tell of dialogues, and what to tell of phases."""
+    secrets = _secrets(spec)
+    with ExitStack() as stack:
+        log = stack.enter_context(RunLog(folder.events, secrets))
+        others: list[Observer] = [log]
+        if otel:
+            from muarl.observe.collector import collector
+            from muarl.observe.spans import Spans
+
+            provider = stack.enter_context(collector())
+            others.append(stack.enter_context(Spans(provider, secrets)))
+        observation = Observation(*others, secrets=secrets)
+        progress = stack.enter_context(display(observation.counters))
+        stack.enter_context(_heard(log, progress, secrets))
+        log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine.name)
+        try:
+            yield observation, progress
+        except BaseException as error:
+            leaves = list(_leaves(error))
+            stopped = any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
+            log.say(
+                "run_stops" if stopped else "run_fails",
+                warning=True,
+                kind=", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)),
+                words=plain_words("; ".join(map(str, leaves)), secrets),
+                **observation.counters.snapshot().figures(),
+            )
+            raise
+        log.say("run_ends", **observation.counters.snapshot().figures())
+
+
+@contextmanager
+def _heard(log: RunLog, progress: Progress, secrets: tuple[str, ...]) -> Iterator[None]:
+    """What muarl's loggers warn of goes to the log and to the display, not across it."""
+    handler = _Warnings(log, progress, secrets)
+    logger = logging.getLogger("muarl")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Warnings(logging.Handler):
+    def __init__(self, log: RunLog, progress: Progress, secrets: tuple[str, ...]) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+        self._progress = progress
+        self._secrets = secrets
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = plain_words(record.getMessage(), self._secrets)
+        self._log.say("warning", warning=True, logger=record.name, words=words)
+        self._progress.note(words)
+
+
+def _secrets(spec: RunSpec) -> tuple[str, ...]:
+    """Keys that a run uses; its spec only names the variables they are in."""
+    names = [spec.user.llm.api_key_env] if spec.user.llm is not None else []
+    return tuple(filter(None, (os.environ.get(name) for name in names if name)))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

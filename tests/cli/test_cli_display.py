@@ -1,0 +1,210 @@
+"""What a person sees of a run: the same few lines for eight dialogues and for eight thousand."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+
+import pytest
+from rich.console import Console
+from rich.console import Group as Lines
+
+from muarl.cli import _display
+from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.cli._status import brief, in_words, status
+from muarl.observe import Counters
+from muarl.policy import EngineLoad
+from muarl.record import Outcome
+from muarl.scheduler import EpisodePlan, Group
+from muarl.testing import build_episode, build_key
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def busy(num_live: int, clock: Clock) -> Counters:
+    """A run with so many live dialogues, a few that ended, and faults of many kinds."""
+    counters = Counters(clock=clock)
+    plan = EpisodePlan(build_key())
+    faults = [
+        build_episode(
+            outcome=Outcome.INFRA_FAULT,
+            fault=f"Kind{i}Error",
+            error="[bold]no policy answered[/bold] at \x1b[2J http://me:pw@host/v1 " + "x" * 500,
+        )
+        for i in range(9)
+    ]
+    good = [build_episode(reward=float(i)) for i in range(2)]
+    for _ in range(2 * num_live):
+        counters.attempt_started(plan)
+    for i in range(num_live):
+        if i % 8 == 0:
+            counters.attempt_ended(plan, faults[i % 9], 1.0)
+        else:
+            counters.attempt_ended(plan, good[i % 2], None)
+    counters.group_whole(Group(plan.key.group, ()))
+    counters.window_set(EngineLoad(512, 3300, 0.873, 3), 4096)
+    for _ in range(99):
+        counters.tick(0.002)
+    counters.tick(0.5)
+    clock.now = 10.0
+    return counters
+
+
+def rendered(counters: Counters, width: int) -> list[str]:
+    console = Console(record=True, width=width, file=io.StringIO(), color_system=None)
+    snapshot = counters.snapshot()
+    console.print(Lines(status(snapshot, snapshot)))
+    return console.export_text().rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("num_live", [8, 4096, 20_000])
+def test_the_status_is_as_many_lines_for_any_number_of_dialogues_and_fits_any_terminal(
+    width: int, num_live: int
+) -> None:
+    lines = rendered(busy(num_live, Clock()), width)
+    names = ["live", "ended", "rates", "engine", "loop lag", "success", "faults", "last fault"]
+    assert [line[:10].strip() for line in lines] == names
+    assert all(len(line) <= width for line in lines)
+
+
+def test_at_eighty_columns_four_thousand_dialogues_are_read_whole() -> None:
+    lines = rendered(busy(4096, Clock()), 80)
+    assert lines[:-2] == [
+        "live       4,096: 0 at the policy, 0 at tools, 0 at users, 4,096 between",
+        "ended      3,584, 1 groups whole, 512 attempts tried again",
+        "rates      0 tokens/s, 0.0 messages/s, 358.4 dialogues/s",
+        "engine     512 running, 3,300 waiting, memory 87%, 3 preempted, window 4,096",
+        "loop lag   median 2.3 ms, 99th percentile 2.3 ms, most 579.3 ms",
+        "success    0.571 of 3,584 scored",
+    ]
+    assert lines[-2].startswith("faults     57 Kind")
+    assert lines[-2].endswith("…")
+    assert lines[-1].startswith(
+        "last fault Kind2Error: [bold]no policy answered[/bold] at [2J http"
+    )
+    assert "me:pw" not in lines[-1]
+    assert len(lines[-1]) == 80
+
+
+def test_without_dialogues_nothing_is_shown_of_them() -> None:
+    nothing = Counters().snapshot()
+    assert status(nothing, nothing).plain == ""
+    assert brief(nothing) == ""
+
+
+def test_when_all_have_ended_rates_are_those_of_the_phase() -> None:
+    clock = Clock()
+    counters = Counters(clock=clock)
+    plan = EpisodePlan(build_key())
+    counters.attempt_started(plan)
+    counters.attempt_ended(plan, build_episode(plan.key), None)
+    clock.now = 4.0
+    phase, recent = counters.snapshot(), counters.snapshot().since(counters.snapshot())
+    text = status(phase, recent).plain
+    assert "live" not in text
+    assert "0.2 dialogues/s" in text
+
+
+def test_figures_in_words() -> None:
+    figures = busy(4096, Clock()).snapshot().figures()
+    assert in_words(figures | {"in_flight_mean": 3.0, "faults_by_kind": {"PolicyError": 2}}) == (
+        "0 tokens/s, 0.0 messages/s, 3.0 messages in flight, engine memory 87%, "
+        "99th percentile of loop lag 2.3 ms, faults: 2 PolicyError; 512 tried again"
+    )
+    nothing = Counters(clock=Clock()).snapshot().figures()
+    assert in_words(nothing) == "0 tokens/s, 0.0 messages/s"
+
+
+def live(counters: Counters, out: io.StringIO) -> LiveProgress:
+    return LiveProgress(counters, Console(file=out, force_terminal=True, width=100))
+
+
+def test_the_live_view_shows_bars_notes_and_the_status_of_the_present_phase() -> None:
+    clock, out = Clock(), io.StringIO()
+    counters = busy(64, clock)
+    with live(counters, out).shown() as progress:
+        progress.phase("floor", 3)
+        progress.advance(3, nothing=0.25)
+        progress.phase("GRPO", 40)
+        plan = EpisodePlan(build_key("new", 0))
+        counters.attempt_started(plan)
+        counters.attempt_ended(plan, build_episode(plan.key), None)
+        progress.note("[1] kept on the screen")
+        progress.advance(12, reward=0.5)
+    last = out.getvalue().rpartition("floor")[2]
+    assert "3/3" in last
+    assert "nothing 0.250" in last
+    assert "12/40" in last
+    assert "1, 0 groups whole, 0 attempts tried again" in last, "of this phase alone"
+    assert "[1] kept" in out.getvalue()
+
+
+def test_drawing_takes_no_more_than_its_share_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent = 0.0
+    pauses: list[float] = []
+
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            pauses.append(timeout)
+            return len(pauses) == 3
+
+    class SlowTime:
+        @staticmethod
+        def thread_time() -> float:
+            return spent
+
+    view = live(Counters(), io.StringIO())._view
+
+    def slow_refresh() -> None:
+        nonlocal spent
+        spent += 0.020
+
+    monkeypatch.setattr(view, "refresh", slow_refresh)
+    monkeypatch.setattr(_display, "time", SlowTime)
+    view.draw_until(Ended())
+    assert pauses == pytest.approx([0.5, 2.0, 2.0])
+
+
+def test_what_goes_to_no_terminal_is_plain_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    counters = busy(64, clock)
+    with display(counters) as progress:
+        assert isinstance(progress, PlainProgress)
+        progress.phase("rollout, T=1", 4)
+        plan = EpisodePlan(build_key("new", 0))
+        counters.attempt_started(plan)
+        progress.advance(2, reward=0.5)
+        counters.attempt_ended(plan, build_episode(plan.key), None)
+        clock.now += 2.0
+        progress.advance(4, reward=0.5)
+        progress.note("done")
+    lines = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "rollout, T=1: 4",
+        "rollout, T=1: 4/4  reward 0.500  live 64  0 tokens/s  success 1.000",
+        "done",
+    ]
+
+
+def test_at_four_thousand_dialogues_drawing_takes_less_than_a_hundredth_of_a_core() -> None:
+    view = live(busy(4096, Clock()), io.StringIO())._view
+    seconds = []
+    with view:
+        for _ in range(20):
+            before = time.thread_time()
+            view.refresh()
+            seconds.append(time.thread_time() - before)
+    # The least of them: what else this machine does is not drawing's doing.
+    assert min(seconds) <= _display._MAX_SHARE * _display._MIN_PAUSE_S
