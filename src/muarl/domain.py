@@ -11,7 +11,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
@@ -21,11 +21,14 @@ from muarl.reward import Evidence, Verdict, judge
 from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, RewardFile, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.references import generated_findings, split_findings
-from muarl.spec.run import RunSpec, UserSpec
+from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
 from muarl.tools import ToolServer, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
 from muarl.world import World
+
+if TYPE_CHECKING:
+    from muarl.user.chat_client import ChatClient
 
 
 class Agent(Protocol):
@@ -46,6 +49,7 @@ class Domain:
         self._python = _PythonFolder(located)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
+        self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
         self._base: World | None = None
         self._server: ToolServer | None = None
 
@@ -175,7 +179,8 @@ class Domain:
         if who.llm is not None:
             from muarl.user.llm import LlmUser
 
-            return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed)
+            client = self._chat_client(who.llm)
+            return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed, client=client)
         if self.spec.user is None or task.user is None:
             lacking = (
                 "the domain has no `user` script"
@@ -186,6 +191,14 @@ class Domain:
         return ScriptedUser(
             self.spec.user, manner, task.user, task.split, generator(seed, "scripted user")
         )
+
+    def _chat_client(self, spec: LlmUserSpec) -> ChatClient:
+        """One for all dialogues: what it learns of the endpoint's health concerns them all."""
+        from muarl.user.llm import chat_client
+
+        if spec not in self._chat_clients:
+            self._chat_clients[spec] = chat_client(spec)
+        return self._chat_clients[spec]
 
     def expert(
         self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random

@@ -177,6 +177,30 @@ def test_all_tries_together_stay_within_one_deadline() -> None:
         in_virtual_time(lambda: ask(client(answers, timeout_s=2)))
 
 
+def test_an_endpoint_that_is_down_is_asked_by_few_of_many_dialogues() -> None:
+    answers = Clocked(*[Unreachable("connection refused")] * 10, HttpReply(200, GOOD))
+    one = client(answers, timeout_s=120)
+    replies: list[ChatReply | EndpointError] = []
+
+    async def dialogue() -> None:
+        try:
+            replies.append(await ask(one))
+        except EndpointError as error:
+            replies.append(error)
+
+    async def many() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(100):
+                tasks.start_soon(dialogue)
+
+    in_virtual_time(many)
+    assert replies.count(ChatReply("hi", cut=False)) == 100
+    # Eight fail; then the endpoint is left alone, but for one on trial after 1 s and one after 2.
+    since = [at - answers.asked[0] for at in answers.asked]
+    assert since[:11] == [*[0] * 8, 1, 3, 7]
+    assert min(since[11:]) >= 7
+
+
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
 def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
     answers = Clocked(HttpReply(status, b'{"error": "no such model"}'))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import anyio
 
+from muarl.http.breaker import Breaker, Permit
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
 from muarl.http.transport import HttpRequest, Send, Unreachable
@@ -48,6 +50,29 @@ async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b""
     if reply.status in (401, 403):
         said += f" ({key.origin})"
     raise Refused(said, reply.status)
+
+
+@contextmanager
+def reported(breaker: Breaker, permit: Permit) -> Iterator[None]:
+    """Tell an endpoint's breaker how a call in this block went, whatever way it ends.
+
+    An endpoint that refuses, or has too much to do, is well; what we gave up says nothing about it.
+    """
+    try:
+        yield
+    except PassingFailure as failure:
+        if failure.is_busy:
+            breaker.succeeded(permit)
+        else:
+            breaker.failed(permit, anyio.current_time())
+        raise
+    except Refused:
+        breaker.succeeded(permit)
+        raise
+    except BaseException:
+        breaker.withdrawn(permit)
+        raise
+    breaker.succeeded(permit)
 
 
 async def persistently(call: Call, method: str, url: str, body: bytes = b"") -> bytes:

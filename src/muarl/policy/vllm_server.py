@@ -30,7 +30,7 @@ import anyio.to_thread
 
 from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
 from muarl.http.breaker import Permit
-from muarl.http.call import Call, Refused, call, persistently
+from muarl.http.call import Call, Refused, call, persistently, reported
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure
 from muarl.http.transport import connections
@@ -266,22 +266,13 @@ class VllmServerPolicy:
         """Ask one endpoint once, and tell its breaker how that went."""
         required, version = self._labels.required, self._version
         try:
-            sampled = read_sampled(await self._call("POST", endpoint.url + GENERATE, body))
-        except PassingFailure as failure:
-            if failure.is_busy:
-                endpoint.breaker.succeeded(permit)
-            else:
-                endpoint.breaker.failed(permit, anyio.current_time())
-            raise
+            with reported(endpoint.breaker, permit):
+                answer = await self._call("POST", endpoint.url + GENERATE, body)
+                sampled = read_sampled(answer)
         except Refused as refusal:
-            endpoint.breaker.succeeded(permit)
             raise PolicyError(
                 f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
             ) from refusal
-        except BaseException:
-            endpoint.breaker.withdrawn(permit)
-            raise
-        endpoint.breaker.succeeded(permit)
         self._refuse_old_weights(endpoint, sampled, required)
         first, switches = split_versions(sampled.spans, self._labels.version, unlabelled=version)
         return Generation(

@@ -15,12 +15,14 @@ import anyio
 import msgspec
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
-from muarl.http.call import Refused, call
+from muarl.http.breaker import Breaker, Permit
+from muarl.http.call import Refused, call, reported
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure
 from muarl.http.transport import Send, send
 
 _TRIES = 5
+_LOOK_AGAIN_S = 0.5
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -59,7 +61,9 @@ _decoder = msgspec.json.Decoder(_Completion)
 
 
 class ChatClient:
-    """One model at one endpoint. Holds nothing open between calls.
+    """One model at one endpoint, for any number of dialogues. Holds nothing open between calls.
+
+    When the endpoint fails again and again, whoever asks it, it is left alone for a while.
 
     Args:
         base_url: `http://127.0.0.1:8000/v1`.
@@ -90,6 +94,7 @@ class ChatClient:
         self._key = ApiKey(api_key_env)
         self._timeout_s = timeout_s
         self._send = send
+        self._breaker = Breaker()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.model!r} at {self._url})"
@@ -125,8 +130,10 @@ class ChatClient:
         """Try until it goes well; what goes wrong on the way is added to `failures`."""
         backoff = Backoff()
         for tried in range(1, _TRIES + 1):
+            permit = await self._leave_to_ask()
             try:
-                return _read(await call(self._send, self._key, "POST", self._url, body))
+                with reported(self._breaker, permit):
+                    return _read(await call(self._send, self._key, "POST", self._url, body))
             except PassingFailure as error:
                 failure = error
             except Refused as refusal:
@@ -143,6 +150,14 @@ class ChatClient:
                 )
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
+
+    async def _leave_to_ask(self) -> Permit:
+        """Wait while the endpoint is left alone."""
+        while True:
+            now = anyio.current_time()
+            if permit := self._breaker.admit(now):
+                return permit
+            await anyio.sleep(min(self._breaker.wait_s(now), _LOOK_AGAIN_S))
 
     def _error(self, words: str) -> EndpointError:
         return EndpointError(f"{self._url} (model {self.model!r}) {self._key.hide(words)}")

@@ -70,12 +70,7 @@ class LlmUser:
     ) -> None:
         self._spec = spec
         self._seed = seed
-        self._client = client or ChatClient(
-            spec.base_url,
-            spec.model,
-            api_key_env=spec.api_key_env,
-            timeout_s=spec.timeout_s,
-        )
+        self._client = client or chat_client(spec)
         role = _ROLE.format(style=persona.style, goal=goal, stop=STOP)
         # Her own lines are the model's ("assistant"), the agent's are the other side's ("user").
         self._said = [ChatMessage("system", role)]
@@ -107,6 +102,17 @@ class LlmUser:
             f"the user model {self._spec.model!r} gave no usable message in {_TRIES} tries: the "
             f"last {why}: {answer.text[:_EXCERPT]!r}"
         )
+
+
+def chat_client(spec: LlmUserSpec) -> ChatClient:
+    """Whoever answers at the endpoint that a run names.
+
+    Raises:
+        SetupError: The endpoint's URL or key is missing.
+    """
+    return ChatClient(
+        spec.base_url, spec.model, api_key_env=spec.api_key_env, timeout_s=spec.timeout_s
+    )
 
 
 def strip_reasoning(text: str) -> str:
