@@ -17,12 +17,13 @@ from muarl.messages import Message, ToolCall
 from muarl.policy import GenerateRequest, Generation
 from muarl.record import EpisodeKey
 from muarl.render import Renderer, train_tokenizer
-from muarl.scheduler.dialogues import DialogueRunner
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, episode_keys
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 TURNS = 6
+GROUP = 8
 CALLS = 3
 
 
@@ -107,18 +108,34 @@ class ScriptedDesk:
         texts = [by_bytes.tokenizer.decode(ids), *(m.content for m in script("A10"))] * 8
         return cls(domain, Renderer(train_tokenizer(texts, vocab_size=1024)))
 
-    def runner(self) -> DialogueRunner:
-        """Runs the dialogues."""
+    def keys(self, dialogues: int, *, seed: int, phase: str) -> list[EpisodeKey]:
+        """Keys of so many dialogues in groups of 8; the tasks come round again as iterations."""
+        groups = dialogues // GROUP
+        return [
+            key
+            for lap, first in enumerate(range(0, groups, len(self.tasks)))
+            for key in episode_keys(
+                self.tasks[: groups - first],
+                run_seed=seed,
+                phase=phase,
+                iteration=lap,
+                group_size=GROUP,
+            )
+        ]
+
+    def runner(self, policy_for: PolicyFor | None = None) -> DialogueRunner:
+        """Runs the dialogues; `policy_for` may put something else in the policy's place."""
         return DialogueRunner(
             domain=self.domain,
             tasks=self.tasks,
             renderer=self._renderer,
             limits=RolloutSpec(max_turns=12, context_tokens=4096, deadline_s=3600),
             user=UserSpec(scripted=ScriptedUserSpec()),
-            policy_for=self._policy,
+            policy_for=policy_for or self.policy,
         )
 
-    def _policy(self, task: TaskSpec, key: EpisodeKey) -> TimedPolicy:
+    def policy(self, task: TaskSpec, key: EpisodeKey) -> TimedPolicy:
+        """Who follows the script in one dialogue."""
         policy = self.policies[key] = TimedPolicy(self._ids[task.id], self.mean_s)
         return policy
 

@@ -44,11 +44,9 @@ from _scripted_desk import CALLS, TURNS, ScriptedDesk
 from muarl.cli._running import calm_collector
 from muarl.record import JournalWriter
 from muarl.scheduler import EpisodePlan, Limits, run_groups
-from muarl.scheduler.dialogues import episode_keys
 
 DIALOGUES = 4096
 GROWTH = (64, 512, 16_384)
-GROUP = 8
 MEAN_S = 2.0
 
 
@@ -63,18 +61,7 @@ def ideal_s(chains: Sequence[float], slots: int) -> float:
 async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
     """The figures of one size."""
     desk = await ScriptedDesk.load()
-    tasks = [desk.tasks[i % len(desk.tasks)] for i in range(dialogues // GROUP)]
-    keys = [
-        key
-        for lap in range(0, len(tasks), len(desk.tasks))
-        for key in episode_keys(
-            tasks[lap : lap + len(desk.tasks)],
-            run_seed=seed,
-            phase="bench",
-            iteration=lap // len(desk.tasks),
-            group_size=GROUP,
-        )
-    ]
+    keys = desk.keys(dialogues, seed=seed, phase="bench")
     limits = Limits(concurrency=slots, deadline_s=3600)
     await desk.runner()(EpisodePlan(keys[0]))  # builds the tool server, imports what is lazy
     desk.mean_s = MEAN_S
