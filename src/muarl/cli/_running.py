@@ -49,8 +49,8 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     Raises:
         KeyboardInterrupt: It was interrupted.
     """
-    allow_many_connections()
     calm_collector()
+    allow_many_connections()
     anyio.run(_with_signals, work, backend="asyncio")
 
 
