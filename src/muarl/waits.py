@@ -89,11 +89,11 @@ class Wait:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        late: bool | None = False
+        scope = self._scope
         try:
-            if self._scope is not None:
-                late = self._scope.__exit__(kind, error, trace)
+            if scope is not None:
+                scope.__exit__(kind, error, trace)
         finally:
             await self._place.__aexit__(kind, error, trace)
-        if late:
+        if scope is not None and scope.cancelled_caught:
             raise EpisodeTimeout(self._what, self._seconds) from None

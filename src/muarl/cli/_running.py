@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import signal
@@ -39,8 +38,6 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    # What is still frozen when Python ends, triton takes for leaked, and says so in forty lines.
-    atexit.register(gc.unfreeze)
 
 
 def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
@@ -49,8 +46,8 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     Raises:
         KeyboardInterrupt: It was interrupted.
     """
-    allow_many_connections()
     calm_collector()
+    allow_many_connections()
     anyio.run(_with_signals, work, backend="asyncio")
 
 

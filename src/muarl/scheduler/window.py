@@ -9,8 +9,8 @@ is none.
     reading                                             window
     preemptions since the last one                      times 0.7, at most once in 8 readings
     messages wait in the engine, or its memory is full  as it is
-    neither, and as many dialogues live as may be       first double, later plus a sixteenth of the
-                                                        ceiling; double ends with the first preemption
+    neither, and as many dialogues live as may          double before the first preemption, later a
+                                                        sixteenth more
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BACK_OFF = 0.7
 """Milder than TCP's half: a preempted message is late, a lost packet is lost."""
 _SETTLE = 8
 """Readings after a decrease that change nothing further: what is live must end before it shows."""
-_STEPS = 16
-"""Increases from nothing to the ceiling."""
+_SHARE = 16
+"""An increase is at most this part: it crosses no more than the room that `_KV_FULL` leaves."""
 
 
 class Window:
@@ -44,7 +44,6 @@ class Window:
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = ceiling
-        self._step = max(1, ceiling // _STEPS)
         self.size = ceiling
         self._doubling = True
         self._settling = 0
@@ -71,5 +70,5 @@ class Window:
             self._doubling = False
             self._settling = _SETTLE
         elif not load.waiting and load.kv_use < _KV_FULL and live >= self.size:
-            grown = 2 * self.size if self._doubling else self.size + self._step
-            self.size = min(self._ceiling, grown)
+            more = self.size if self._doubling else -(-self.size // _SHARE)
+            self.size = min(self._ceiling, self.size + more)
