@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from muarl.version import __version__
+
 if TYPE_CHECKING:
     from muarl.domain import Domain as Domain
     from muarl.domain import load_domain as load_domain
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from muarl.spec import TaskSpec as TaskSpec
     from muarl.spec import load_run as load_run
     from muarl.world import World as World
-
-__version__ = "0.1.0"
 
 # Names are imported on first use, so that `import muarl` stays instant.
 _HOME = {

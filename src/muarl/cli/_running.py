@@ -48,7 +48,8 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     """
     calm_collector()
     allow_many_connections()
-    anyio.run(_with_signals, work, backend="asyncio")
+    if anyio.run(_with_signals, work, backend="asyncio"):
+        raise KeyboardInterrupt
 
 
 async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> bool:
