@@ -13,9 +13,9 @@ from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler import Group, Observer
-from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, spread_keys
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import Journal
+from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 
@@ -52,6 +52,7 @@ class HeldOut:
             lambda _task, _key: policy,
             phase=f"eval:{phase}:T{temperature:g}",
             temperature=temperature,
+            load=load_of(policy),
         )
 
     async def by_trivial(self, name: str) -> list[Episode]:
@@ -65,9 +66,14 @@ class HeldOut:
         return await self.by(agent, phase=f"floor:{name}")
 
     async def by(
-        self, policy_for: PolicyFor, *, phase: str, temperature: float = 0.0
+        self,
+        policy_for: PolicyFor,
+        *,
+        phase: str,
+        temperature: float = 0.0,
+        load: ReadLoad | None = None,
     ) -> list[Episode]:
-        """Whoever `policy_for` names for a task and an episode."""
+        """Whoever `policy_for` names for a task and an episode; `load` reads their engine's load."""
         tasks = evaluation_tasks(self.domain, self.run)
         runner = DialogueRunner(
             domain=self.domain,
@@ -78,6 +84,7 @@ class HeldOut:
             policy_for=policy_for,
             temperature=temperature,
             observer=self.observer,
+            load=load,
         )
         groups = await run_round(
             spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),

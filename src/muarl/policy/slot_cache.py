@@ -128,6 +128,11 @@ class SlotCache:
     def __contains__(self, dialogue: str) -> bool:
         return dialogue in self._slots
 
+    @property
+    def busy_share(self) -> float:
+        """Share of the slots in which a message is being sampled."""
+        return self._num_busy / self.layers[0].shape[0]
+
     def claim(self, dialogue: str, prompt: list[int]) -> Slot | None:
         """The dialogue's slot, holding as much of `prompt` as is known but at least one token less.
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import SetupError
 from muarl.policy.draw import draw, uniforms
-from muarl.policy.protocol import GenerateRequest, Generation
+from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
 from muarl.policy.slot_attention import twin_of, view_of
 from muarl.policy.slot_cache import Slot, SlotCache
 from muarl.policy.slot_plan import block_order, plan
@@ -115,6 +115,10 @@ class Engine:
     def busy(self) -> bool:
         """Whether a step would do anything."""
         return bool(self._waiting or self._running)
+
+    def load(self) -> EngineLoad:
+        """How busy it is; may be asked while a step runs. It never throws a message out."""
+        return EngineLoad(len(self._running), len(self._waiting), self._cache.busy_share)
 
     def add(self, row: Row) -> None:
         """Queue a message."""

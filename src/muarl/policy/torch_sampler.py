@@ -20,7 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from muarl.errors import PolicyError
-from muarl.policy.protocol import GenerateRequest, Generation
+from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
 from muarl.policy.torch_engine import Engine, Row
 
 
@@ -71,6 +71,9 @@ class TorchPolicy:
     @property
     def policy_version(self) -> int:
         return self._version
+
+    def load(self) -> EngineLoad | None:
+        return self._engine.load()
 
     def set_version(self, version: int) -> None:
         """Say that the weights are now those of `version`.

@@ -74,11 +74,13 @@ class EpisodeHead(msgspec.Struct, frozen=True):
         key: Identity.
         outcome: Why it ended.
         reward: In [0, 1]; None for faults.
+        effect: What it changed outside its own world, if anything.
     """
 
     key: EpisodeKey
     outcome: Outcome
     reward: float | None = None
+    effect: str | None = None
 
 
 class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -9,11 +9,12 @@ from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
-from muarl.policy import EngineLoad, Loaded, Policy
+from muarl.policy import Loaded, Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler.admission import EpisodePlan
 from muarl.scheduler.observer import Observer
+from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
@@ -26,7 +27,7 @@ PolicyFor = Callable[[TaskSpec, EpisodeKey], Policy]
 """Who speaks as the policy in one dialogue."""
 
 
-def load_of(policy: Policy) -> Callable[[], EngineLoad | None] | None:
+def load_of(policy: Policy) -> ReadLoad | None:
     """How to read the load of a policy's engine; None where the policy cannot say."""
     return policy.load if isinstance(policy, Loaded) else None
 
@@ -75,7 +76,7 @@ class DialogueRunner:
         policy_for: PolicyFor,
         temperature: float | None = None,
         observer: Observer | None = None,
-        load: Callable[[], EngineLoad | None] | None = None,
+        load: ReadLoad | None = None,
     ) -> None:
         """Prepare.
 

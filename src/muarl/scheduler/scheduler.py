@@ -46,6 +46,9 @@ from muarl.scheduler.window import PERIOD_S, Window
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
 
+ReadLoad = Callable[[], EngineLoad | None]
+"""How busy the policy's engine is now; None where it cannot say."""
+
 FaultEpisode = Callable[[EpisodePlan, EpisodeError], Episode]
 """The episode of a dialogue that was cut off from outside."""
 
@@ -110,7 +113,7 @@ async def run_groups(
     fuse: Fuse | None = None,
     fault_episode: FaultEpisode = blank_fault,
     observer: Observer | None = None,
-    load: Callable[[], EngineLoad | None] | None = None,
+    load: ReadLoad | None = None,
 ) -> AsyncIterator[Groups]:
     """Run dialogues while the block is open; iterate over what it gives for the groups.
 
@@ -234,7 +237,7 @@ class _Shell:
         journal: Journal,
         observer: Observer,
         window: Window,
-        load: Callable[[], EngineLoad | None] | None,
+        load: ReadLoad | None,
         live: TaskGroup,
         send: MemoryObjectSendStream[Group],
     ) -> None:

@@ -36,7 +36,7 @@ from muarl.observe import Observation, Snapshot
 from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
 from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
@@ -358,6 +358,7 @@ class _Run:
             user=run.user,
             policy_for=lambda _task, _key: engine.policy,
             observer=self._observation,
+            load=load_of(engine.policy),
         )
         keys = episode_keys(
             tasks,

@@ -15,8 +15,9 @@ from muarl.kernel.model import load_model
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.scheduler import Group, Observer
-from muarl.scheduler.dialogues import DialogueRunner, PolicyFor
+from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
+from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import RunSpec
 from muarl.spec.run import RolloutSpec
@@ -48,11 +49,13 @@ class Player:
         policy_for: The policy of each dialogue.
         renderer: Its template and tokenizer.
         limits: The run's; an expert, who has no tokenizer of its own, speaks byte by byte.
+        load: Reads how busy the engine is, where there is one.
     """
 
     policy_for: PolicyFor
     renderer: Renderer
     limits: RolloutSpec
+    load: ReadLoad | None = None
 
 
 @asynccontextmanager
@@ -79,7 +82,9 @@ async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncItera
     weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
     prompt = await shared_prompt(domain, renderer)
     async with open_engine(run, weights, source, prompt) as engine:
-        yield Player(lambda _task, _key: engine.policy, renderer, run.rollout)
+        yield Player(
+            lambda _task, _key: engine.policy, renderer, run.rollout, load_of(engine.policy)
+        )
 
 
 async def play(
@@ -120,7 +125,10 @@ async def play(
                 observer=observer,
             )
             return await held_out.by(
-                who.policy_for, phase=f"eval:{phase}:T{temperature:g}", temperature=temperature
+                who.policy_for,
+                phase=f"eval:{phase}:T{temperature:g}",
+                temperature=temperature,
+                load=who.load,
             )
 
 
@@ -138,7 +146,7 @@ async def roll_out(
     """Play planned dialogues; their episodes are in the folder's journal, and only there.
 
     What the journal holds already is not played again, faults excepted: what caused them may have
-    been mended.
+    been mended. But never after an effect, which would be had twice.
 
     Args:
         domain: The domain.
@@ -153,7 +161,7 @@ async def roll_out(
     async with player(domain, run, model) as who:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
-            done = {head.key for head in stored if not head.outcome.is_fault}
+            done = {head.key for head in stored if not head.outcome.is_fault or head.effect}
             todo = [key for key in keys if key not in done]
             progress.phase("rollout", len(keys))
             runner = DialogueRunner(
@@ -164,6 +172,7 @@ async def roll_out(
                 user=run.user,
                 policy_for=who.policy_for,
                 observer=observer,
+                load=who.load,
             )
             await stream_round(
                 todo,
