@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -38,6 +39,8 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    # What is still frozen when Python ends, triton takes for leaked, and says so in forty lines.
+    atexit.register(gc.unfreeze)
 
 
 def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:

@@ -44,7 +44,7 @@ from muarl.version import __version__
 
 Answer = TypeVar("Answer", bound=Result)
 
-_INFO = {"name": "muarl", "version": __version__}
+_INFO = {"name": "muarl", "version": "1"}
 _ENVELOPE = {
     PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
     CLIENT_INFO_META_KEY: _INFO,
