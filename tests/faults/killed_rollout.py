@@ -31,7 +31,7 @@ from muarl.scheduler.rounds import bounds, run_round
 from muarl.testing.cancelling import at_wait
 
 TASKS = [note_task(id=f"note-{i}") for i in range(24)]
-MOST_WAITS, MOST_WRITES = 150, 8
+MOST_WAITS, MOST_WRITES = 40, 8
 """Few enough that the rollout is not over before it was killed as often as is asked for."""
 
 
