@@ -19,7 +19,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-from sniffio import current_async_library
 
 Work = Callable[..., Coroutine[Any, Any, object]]
 """Async work; called anew each time, with what is held around it if there is something."""
@@ -106,7 +105,9 @@ def at_wait(wait: int, act: Callable[[], None]) -> Iterator[None]:
         act: What is done, between two steps of the event loop. It does not wait.
     """
     waits = _Waits(wait, act)
-    if current_async_library() == "trio":
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
         import trio
 
         trio.lowlevel.add_instrument(waits)  # type: ignore[arg-type]
@@ -115,7 +116,6 @@ def at_wait(wait: int, act: Callable[[], None]) -> Iterator[None]:
         finally:
             trio.lowlevel.remove_instrument(waits)  # type: ignore[arg-type]
         return
-    loop = asyncio.get_running_loop()
     usual = loop.get_task_factory()
     loop.set_task_factory(waits.make_task)
     try:
