@@ -222,7 +222,11 @@ def _files() -> set[str]:
 
 
 def _threads_and_children() -> set[str]:
-    found = {f"thread {t.name!r}" for t in threading.enumerate() if _IDLE_THREAD not in t.name}
+    found = {
+        f"thread {thread.name!r} (id {thread.native_id})"
+        for thread in threading.enumerate()
+        if _IDLE_THREAD not in thread.name
+    }
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
             children = (task / "children").read_text(encoding="ascii").split()
