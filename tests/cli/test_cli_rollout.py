@@ -137,3 +137,17 @@ def test_wrong_usage_is_said_before_anything_is_made(
     assert ending.code == 2
     assert says in ending.lines[-1]
     assert not out.exists()
+
+
+@pytest.mark.parametrize("verb", ["rollout", "eval"])
+def test_the_model_that_is_to_play_is_not_overwritten(
+    verb: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out).code == 0
+    (out / "model").mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (out / "model" / name).write_text("{}")
+    for model in (out, out / "model"):
+        ending = muarl(verb, run_file, "--model", model, "--out", out, "--overwrite")
+        ending.refuses(1, f"--overwrite would remove {model}, which this run reads")
+    assert len(journal(out)) == 2

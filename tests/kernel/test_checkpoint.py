@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kernel_kit import random_samples, tiny_model
+from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError
@@ -82,7 +83,7 @@ def test_a_checkpoint_is_a_model_folder_and_holds_no_pickle(tmp_path: Path) -> N
     assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}
 
 
-@pytest.mark.parametrize("dies_in", ["save_model", "save_file", "_flush"])
+@pytest.mark.parametrize("dies_in", ["save_model", "save_file", "weights_checksum"])
 def test_killed_while_saving_the_one_before_is_still_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
@@ -106,7 +107,7 @@ def test_killed_while_saving_the_one_before_is_still_there(
     assert load_checkpoint(tmp_path, resumed) == {"step": 1}
     assert weights_checksum(resumed.model) == good
     save_checkpoint(tmp_path, trainer, {"step": 2})
-    assert not (tmp_path / ".writing").exists()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["000001", "000002"]
     assert read_counters(tmp_path) == {"step": 2}
 
 
@@ -120,12 +121,30 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path, file: str) -> None:
         load_checkpoint(tmp_path, cold_start(tiny_model()))
 
 
+@pytest.mark.parametrize(
+    "content", ["{}", '{"version": 1}', "[1]", "5", '{"version": 1, "counters": {}}']
+)
+def test_a_state_that_lacks_something_is_one_clear_error(tmp_path: Path, content: str) -> None:
+    path = save_checkpoint(tmp_path, cold_start(tiny_model()), {"step": 1}) / "state.json"
+    path.write_text(content)
+    with pytest.raises(RecordError, match=r"000001` (is damaged: state.json: |has version None)"):
+        read_counters(tmp_path)
+
+
+def test_moments_that_are_gone_are_noticed(tmp_path: Path) -> None:
+    trainer = cold_start(tiny_model())
+    sft_step(trainer, 0)
+    save_file({}, save_checkpoint(tmp_path, trainer, {}) / "optimizer.safetensors")
+    with pytest.raises(RecordError, match="its optimizer state is not what it was saved with"):
+        load_checkpoint(tmp_path, cold_start(tiny_model()))
+
+
 def test_flipped_weights_are_noticed(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, cold_start(tiny_model()), {}) / "model.safetensors"
     content = bytearray(path.read_bytes())
     content[-5] ^= 0x40
     path.write_bytes(content)
-    with pytest.raises(RecordError, match="weights are not those"):
+    with pytest.raises(RecordError, match="weights are not what"):
         load_checkpoint(tmp_path, cold_start(tiny_model()))
 
 

@@ -30,7 +30,7 @@ from muarl.kernel import logprobs
 from muarl.kernel.batch import make_micro_batches
 from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
 from muarl.kernel.step import sample_logprobs
-from muarl.record import Sample
+from muarl.record import Sample, Span
 
 
 def weights_of(samples: Sequence[Sample]) -> list[list[float]]:
@@ -196,6 +196,63 @@ def test_other_architectures_are_scored_exactly_too(name: str, config: dict[str,
     ours = gradients(model, lambda: weighted(model, samples, share_prefix=share))
     theirs = gradients(model, reference(model, samples))
     assert distance(ours, theirs) < 5e-6
+
+
+def gpt_neo(window: int) -> PreTrainedModel:
+    """Every second layer sees only so many tokens back, counted in places of the row."""
+    config = transformers.GPTNeoConfig(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=2,
+        attention_types=[[["global", "local"], 1]],
+        window_size=window,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model: PreTrainedModel = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8)
+    return model
+
+
+@pytest.mark.parametrize("window", [4, 256])
+def test_a_window_that_counts_places_in_the_row_is_scored_exactly_too_L6(window: int) -> None:
+    model, rng = gpt_neo(window), random.Random(0)
+    base = [rng.randrange(64) for _ in range(200)]
+    rows = [base + [rng.randrange(64) for _ in range(n)] for n in (200, 50, 50, 40, 40)]
+    samples = [Sample(ids, [Span(201, len(ids), 0)]) for ids in rows]
+    check_scores(model)
+    together, alone = (sample_logprobs(model, samples, max_tokens=n) for n in (4096, 1))
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-4)
+
+
+@pytest.mark.parametrize("hidden", ["window", "slope"])
+def test_a_model_that_is_right_alone_and_wrong_in_a_row_is_given_rows_of_its_own_L6(
+    hidden: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check itself has a packed row: it sees what no config speaks of."""
+    if hidden == "window":
+        model = gpt_neo(window=8)
+        monkeypatch.setattr(logprobs, "_has_window", lambda _config: False)
+    else:
+        model = other_model("Bloom", n_layer=2, n_head=4)
+    assert not can_share_prefix(model)
+    check_scores(model)
+    samples = random_samples(4)
+    for ours, theirs in zip(
+        sample_logprobs(model, samples), reference_logprobs(model, samples), strict=True
+    ):
+        assert ours == pytest.approx(theirs.tolist(), abs=1e-4)
+
+
+def test_a_model_that_cannot_be_run_on_a_few_tokens_is_refused() -> None:
+    model = other_model("GPT2", n_positions=8)
+    with pytest.raises(SetupError, match="GPT2LMHeadModel cannot be trained here: scoring"):
+        check_scores(model)
 
 
 @pytest.mark.parametrize(

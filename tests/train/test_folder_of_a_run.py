@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from muarl.errors import RecordError, SetupError, SpecError
+from muarl.record import JournalWriter
 from muarl.spec import RunSpec, load_spec
 from muarl.train.run_folder import RunFolder, versions, write_text
 
@@ -45,6 +46,34 @@ def test_a_run_is_not_written_over_unless_asked_to(tmp_path: Path) -> None:
     again = create(folder.path, spec(seed=1), overwrite=True)
     assert list(again.lines()) == []
     assert not again.model.exists()
+
+
+@pytest.mark.parametrize("needed", [".", "model", "model/config.json", "../run/model"])
+def test_what_the_run_is_going_to_read_is_not_written_over(needed: str, tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    folder.model.mkdir()
+    (folder.model / "config.json").write_text("{}")
+    reads = [folder.path / needed]
+    with pytest.raises(SetupError, match=r"--overwrite would remove .*, which this run reads"):
+        RunFolder.create(folder.path, spec(), resume=False, overwrite=True, reads=reads)
+    assert (folder.model / "config.json").exists()
+    beside = [tmp_path / "run-2", tmp_path]
+    RunFolder.create(folder.path, spec(), resume=False, overwrite=True, reads=beside)
+    assert not folder.model.exists()
+
+
+@pytest.mark.parametrize("flags", [{"overwrite": True}, {"resume": True}])
+def test_a_run_that_goes_on_is_neither_written_over_nor_taken_up(
+    flags: dict[str, bool], tmp_path: Path
+) -> None:
+    folder = create(tmp_path / "run")
+    with JournalWriter(folder.journal):
+        torn(folder, b"half a line")
+        with pytest.raises(RecordError, match="another writer has this journal open"):
+            create(folder.path, **flags)
+        assert folder.metrics.read_bytes() == b"half a line"
+    create(folder.path, **flags)
+    assert folder.metrics.read_bytes() == b""
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import anyio
 import pytest
 from short_run import carry_out, write_run
 
-from muarl.errors import SetupError
+from muarl.errors import RecordError, SetupError
+from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import read_journal
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import load_run
@@ -139,3 +141,80 @@ def test_killed_at_any_moment_a_run_goes_on(tmp_path: Path) -> None:
     assert [line["iteration"] for line in resumed] == [0, 1, 2]
     keys = Counter(e.key for e in read_journal(out / "episodes.journal"))
     assert set(keys.values()) == {1}
+
+
+def tear(folder: Path) -> None:
+    """What a process leaves that is killed while it writes a model's folder in place."""
+    weights = folder / "model.safetensors"
+    os.truncate(weights, weights.stat().st_size // 2)
+    (folder / "config.json").unlink()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("gone", [True, False])
+def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
+    gone: bool, tmp_path: Path
+) -> None:
+    run_file = write_run(
+        tmp_path, cold_start=COLD, grpo={"iterations": 1, "tasks_per_iteration": 4}
+    )
+    out = tmp_path / "out"
+    break_off(run_file, out, "evaluate cold, T=1", 4)
+    before = weights_checksum(load_model(out / "cold_start"))
+    if gone:
+        shutil.rmtree(out / "cold_start")
+    else:
+        tear(out / "cold_start")
+    carry_out(run_file, out, resume=True)
+    assert weights_checksum(load_model(out / "cold_start")) == before
+
+    # Once GRPO has moved the weights, nobody pretends to know what they were.
+    shutil.rmtree(out / "cold_start")
+    with pytest.raises(RecordError, match="cold_start is gone: GRPO has begun"):
+        carry_out(run_file, out, resume=True)
+
+
+@pytest.mark.timeout(300)
+def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def torn(_model: object, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text('{"mod')
+        raise Killed
+
+    run_file = write_run(tmp_path, cold_start=COLD, grpo=None)
+    out = tmp_path / "out"
+    for module in ("policy_model", "loop"):  # the first model, the cold one
+        with monkeypatch.context() as patch:
+            patch.setattr(f"muarl.train.{module}.save_model", torn)
+            with pytest.raises(Killed):
+                carry_out(run_file, out, resume=module == "loop")
+    carry_out(run_file, out, resume=True)
+    cold = weights_checksum(load_model(out / "cold_start"))
+    assert weights_checksum(load_model(out / "model")) == cold
+    assert load_checkpoint_weights(out) == cold
+
+
+def load_checkpoint_weights(out: Path) -> str:
+    newest = max((out / "checkpoint").glob("*/config.json"))
+    return weights_checksum(load_model(newest.parent))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("counters", [{}, {"stage": "grpo"}, {"stage": "sft", "step": 1}])
+def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
+    counters: dict[str, object], tmp_path: Path
+) -> None:
+    run_file = write_run(
+        tmp_path, cold_start=COLD, grpo={"iterations": 1, "tasks_per_iteration": 4}
+    )
+    out = tmp_path / "out"
+    break_off(run_file, out, "cold start", 6)
+    state = out / "checkpoint" / "000001" / "state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "counters": counters}))
+    with pytest.raises(RecordError, match="checkpoint` is damaged: it does not say how far"):
+        carry_out(run_file, out, resume=True)

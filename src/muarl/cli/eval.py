@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
-    from muarl.train.ready import ready_domain, require_engine
+    from muarl.train.ready import files_of_run, ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -47,7 +47,13 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(out, moved, resume=False, overwrite=args.overwrite)
+    folder = RunFolder.create(
+        out,
+        moved,
+        resume=False,
+        overwrite=args.overwrite,
+        reads=[args.model, *files_of_run(located)],
+    )
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
     with watched(folder, spec, otel=args.otel) as (observation, progress):
         counters = observation.counters

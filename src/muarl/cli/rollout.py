@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
     from muarl.train.playing import roll_out
-    from muarl.train.ready import ready_domain, require_engine
+    from muarl.train.ready import files_of_run, ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -122,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
             "policy": "expert" if args.expert else str(args.model.resolve()),
             "shard": str(args.shard),
         },
+        reads=[*([args.model] if args.model else []), *files_of_run(located)],
     )
     with watched(folder, spec, otel=args.otel) as (observation, progress):
 

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(located.spec.threads)
     from muarl.cli._watching import require_spans, watched
     from muarl.train.loop import default_folder, train
-    from muarl.train.ready import ready_domain, require_engine
+    from muarl.train.ready import files_of_run, ready_domain, require_engine
     from muarl.train.run_folder import RunFolder
 
     spec = located.spec
@@ -48,7 +48,13 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(out, moved, resume=args.resume, overwrite=args.overwrite)
+    folder = RunFolder.create(
+        out,
+        moved,
+        resume=args.resume,
+        overwrite=args.overwrite,
+        reads=files_of_run(located),
+    )
     with watched(folder, spec, otel=args.otel) as (observation, progress):
 
         async def work(stop: StopSignal) -> None:

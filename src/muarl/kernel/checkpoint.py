@@ -5,8 +5,8 @@
         000004/                 the newest
             config.json, model.safetensors    in Hugging Face form
             optimizer.safetensors             moments and counters of the optimizer
-            state.json                        written last: counters, and the weights' checksum
-        .writing/               what a killed process left; the next save removes it
+            state.json                        counters, and checksums of the two above
+        .000005.writing/        what a killed process left; the next save removes it
 
 A checkpoint is written beside the others, flushed to disk and only then renamed, so a kill at any
 moment leaves the previous one as the newest. Nothing is pickled: reading one runs no code.
@@ -15,23 +15,34 @@ moment leaves the previous one as the newest. Nothing is pickled: reading one ru
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from muarl.errors import RecordError, SetupError
-from muarl.kernel.model import load_model, save_model, weights_checksum
+from muarl.kernel.model import load_model, save_model, tensors_checksum, weights_checksum
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
+from muarl.record.whole import whole_folder
 
 CHECKPOINT_VERSION = 1
 Counters = Mapping[str, int | float | str]
+
+
+class _State(msgspec.Struct):
+    """What `state.json` holds."""
+
+    version: int
+    num_updates: int
+    weights: str
+    optimizer: str
+    counters: dict[str, int | float | str]
 
 
 def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep: int = 2) -> Path:
@@ -54,26 +65,20 @@ def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep:
 
 
 def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     older = _complete(folder)
-    draft = folder / ".writing"
-    shutil.rmtree(draft, ignore_errors=True)
-    save_model(trainer.model, draft)
-    state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
-    save_file(state, draft / "optimizer.safetensors")
-    content = {
-        "version": CHECKPOINT_VERSION,
-        "num_updates": trainer.num_updates,
-        "weights": weights_checksum(trainer.model),
-        "counters": dict(counters),
-    }
-    (draft / "state.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
-    for path in draft.iterdir():
-        _flush(path)
-    _flush(draft)
     target = folder / f"{int(older[-1].name) + 1 if older else 1:06d}"
-    draft.rename(target)
-    _flush(folder)
+    with whole_folder(target) as draft:
+        save_model(trainer.model, draft)
+        state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
+        save_file(state, draft / "optimizer.safetensors")
+        content = {
+            "version": CHECKPOINT_VERSION,
+            "num_updates": trainer.num_updates,
+            "weights": weights_checksum(trainer.model),
+            "optimizer": tensors_checksum(state),
+            "counters": dict(counters),
+        }
+        (draft / "state.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     for path in older[: max(0, len(older) + 1 - keep)]:
         shutil.rmtree(path)
     return target
@@ -86,7 +91,7 @@ def read_counters(folder: Path) -> dict[str, Any] | None:
         RecordError: It is damaged, or of a newer version of muarl.
     """
     complete = _complete(folder)
-    return _read_state(complete[-1])["counters"] if complete else None
+    return _read_state(complete[-1]).counters if complete else None
 
 
 def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
@@ -112,11 +117,15 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
         moments = load_file(path / "optimizer.safetensors")
     except (OSError, SafetensorError, SetupError) as error:
         raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
-    if weights_checksum(saved) != state["weights"]:
-        raise RecordError(
-            f"checkpoint `{path}` is damaged: its weights are not those it was saved with. "
-            "Remove the folder to resume from the one before"
-        )
+    for what, found, expected in (
+        ("weights are", weights_checksum(saved), state.weights),
+        ("optimizer state is", tensors_checksum(moments), state.optimizer),
+    ):
+        if found != expected:
+            raise RecordError(
+                f"checkpoint `{path}` is damaged: its {what} not what it was saved with. "
+                "Remove the folder to resume from the one before"
+            )
     ours, theirs = (dict(model.named_parameters()) for model in (trainer.model, saved))
     shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, theirs)]
     if shapes[0] != shapes[1]:
@@ -125,9 +134,8 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     with torch.no_grad():
         for name, parameter in ours.items():
             parameter.copy_(theirs[name])
-    trainer.num_updates = state["num_updates"]
-    counters: dict[str, Any] = state["counters"]
-    return counters
+    trainer.num_updates = state.num_updates
+    return state.counters
 
 
 def _complete(folder: Path) -> list[Path]:
@@ -135,24 +143,18 @@ def _complete(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[0-9]*") if path.name.isdecimal())
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def _read_state(path: Path) -> _State:
     try:
-        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        version = state["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RecordError(f"checkpoint `{path}` is damaged: state.json: {error!r}") from error
-    if version != CHECKPOINT_VERSION:
+        raw = (path / "state.json").read_bytes()
+        version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
+        if version == CHECKPOINT_VERSION:
+            return msgspec.json.decode(raw, type=_State)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RecordError(
-            f"checkpoint `{path}` has version {version}, this muarl reads {CHECKPOINT_VERSION}; "
-            "use the muarl that wrote it"
-        )
-    return state
-
-
-def _flush(path: Path) -> None:
-    """Make a file's content, or a folder's names, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            f"checkpoint `{path}` is damaged: state.json: {error}. "
+            "Remove the folder to resume from the one before"
+        ) from error
+    raise RecordError(
+        f"checkpoint `{path}` has version {version}, this muarl reads {CHECKPOINT_VERSION}; "
+        "use the muarl that wrote it"
+    )

@@ -15,9 +15,11 @@ Four things make this cheap, and none changes a result beyond rounding (law L6):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -66,9 +68,66 @@ def score_tokens(
 
 
 def can_share_prefix(model: PreTrainedModel) -> bool:
-    """Whether every layer attends to all that came before, and so can go on from a prefix."""
-    layers = DynamicCache(config=model.config).layers
-    return all(type(layer) is DynamicLayer for layer in layers)
+    """Whether samples may share a prefix and a row: what a token sees is then ours to say.
+
+    That takes layers that attend to all that came before, told by position and mask alone. A model
+    may count places in the row instead (a window, a slope), or keep state that is no cache. Long
+    windows do not show on a few tokens, so the config is asked for them; all else is tried, once
+    for each model.
+    """
+    if model not in _can_share:
+        layers = DynamicCache(config=model.config).layers
+        _can_share[model] = (
+            all(type(layer) is DynamicLayer for layer in layers)
+            and not _has_window(model.config.get_text_config(decoder=True).to_dict())
+            and _shares_rightly(model)
+        )
+    return _can_share[model]
+
+
+_can_share: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
+
+
+def _has_window(config: Mapping[str, Any]) -> bool:
+    """Whether a config speaks of attention that reaches only so far."""
+    return any(value and _WINDOW.search(name) for name, value in config.items())
+
+
+# `max_window_layers` stands in configs of Qwen whether there is a window or not.
+_WINDOW = re.compile(r"(?<!max_)window|local_attention|attention_chunk|block_size|blocksparse")
+
+
+def _shares_rightly(model: PreTrainedModel) -> bool:
+    """Whether samples that share a prefix and a row get the hidden states they get alone."""
+    samples = _few_samples(model)
+    (together,) = make_micro_batches(samples, device=model.device)
+    assert together.is_packed
+    with torch.no_grad():
+        try:
+            ours = _hidden_states(model.base_model, together)[together.predictors]
+        except (IndexError, RuntimeError, TypeError, ValueError):
+            return False  # it does not take a mask of ours, or positions
+        for index, found in zip(together.samples, ours.split(list(together.counts)), strict=True):
+            (alone,) = make_micro_batches([samples[index]], device=model.device)
+            expected = _hidden_states(model.base_model, alone)[alone.predictors]
+            if (found - expected).norm() > _rounding(model) * expected.norm():
+                return False
+    return True
+
+
+def _few_samples(model: PreTrainedModel) -> list[Sample]:
+    """Three samples with a common prefix, two of which fit into the row of the third."""
+    vocab_size: int = model.config.get_text_config(decoder=True).vocab_size
+    head = [1, 2, 3, 4]
+    tails = [
+        [seed + 7 * place for place in range(size)] for seed, size in ((5, 12), (6, 6), (8, 5))
+    ]
+    rows = [[token % vocab_size for token in (*head, *tail)] for tail in tails]
+    return [Sample(ids, [Span(2, len(ids), 0)]) for ids in rows]
+
+
+def _rounding(model: PreTrainedModel) -> float:
+    return 1e-4 if model.dtype == torch.float32 else 5e-2
 
 
 def check_scores(model: PreTrainedModel) -> None:
@@ -76,11 +135,26 @@ def check_scores(model: PreTrainedModel) -> None:
 
     Raises:
         SetupError: They differ: the model does something after its output layer (soft-capping,
-            scaling) or around its backbone that is not done here.
+            scaling) or around its backbone that is not done here. Or they cannot be had.
     """
-    samples = [Sample(ids, [Span(2, len(ids), 0)]) for ids in ([1, 2, 3, 4, 5], [1, 2, 3, 5])]
+    try:
+        same = _scores_are_its_own(model)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise SetupError(
+            f"{type(model).__name__} cannot be trained here: scoring a few tokens with it raised "
+            f"{type(error).__name__}: {error}. Use another model"
+        ) from error
+    if not same:
+        raise SetupError(
+            f"{type(model).__name__} cannot be trained here: the log-probs of its own forward pass "
+            "are not those of its output layer on its last hidden states (soft-capped or scaled "
+            "logits). Use a model without them"
+        )
+
+
+def _scores_are_its_own(model: PreTrainedModel) -> bool:
+    samples, rounding = _few_samples(model), _rounding(model)
     share = can_share_prefix(model)
-    rounding = 1e-4 if model.dtype == torch.float32 else 5e-2
     # Soft-capping hardly shows in a model whose logits are still small.
     same = not getattr(model.config, "final_logit_softcapping", None)
     with torch.no_grad():
@@ -91,12 +165,7 @@ def check_scores(model: PreTrainedModel) -> None:
             logits = model(ids[None]).logits[0, 1:-1].float()
             expected = logits.log_softmax(-1).gather(-1, ids[2:, None])[:, 0]
             same = same and torch.allclose(found, expected, rtol=rounding, atol=rounding)
-    if not same:
-        raise SetupError(
-            f"{type(model).__name__} cannot be trained here: the log-probs of its own forward pass "
-            "are not those of its output layer on its last hidden states (soft-capped or scaled "
-            "logits). Use a model without them"
-        )
+    return same
 
 
 def _hidden_states(backbone: nn.Module, batch: MicroBatch) -> Tensor:

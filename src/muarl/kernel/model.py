@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils.logging import (
     disable_progress_bar,
@@ -126,9 +127,14 @@ def _no_progress_bars() -> Iterator[None]:
 
 def weights_checksum(model: PreTrainedModel) -> str:
     """Sixteen hex digits that change when any weight, name, shape or type changes."""
+    return tensors_checksum(dict(model.named_parameters()))
+
+
+def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Sixteen hex digits that change when any value, name, shape or type changes."""
     digest = hashlib.blake2b(digest_size=8)
-    for name, parameter in sorted(model.named_parameters()):
-        digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
-        raw = parameter.detach().cpu().flatten().view(torch.uint8)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        raw = tensor.detach().cpu().flatten().view(torch.uint8)
         digest.update(raw.numpy().tobytes())
     return digest.hexdigest()

@@ -25,6 +25,7 @@ import logging
 import os
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeVar
@@ -77,7 +78,7 @@ class JournalWriter:
                 f"{self.path}: cannot open the journal ({problem.strerror})"
             ) from problem
         try:
-            self._lock()
+            _lock(self._fd, self.path)
             self._end = self._sound_end()
         except BaseException:
             os.close(self._fd)
@@ -138,16 +139,6 @@ class JournalWriter:
             "this one is safe. Make room or mend the disk, then resume the run"
         )
 
-    def _lock(self) -> None:
-        # The lock belongs to the open file: it goes when this process goes, however it does.
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RecordError(
-                f"{self.path}: another writer has this journal open. Wait until that run has "
-                "ended, or give this one another folder"
-            ) from None
-
     def _sound_end(self) -> int:
         """Where the next frame goes; makes the header, cuts off a torn tail."""
         with open(self._fd, "rb", closefd=False) as file:
@@ -163,6 +154,39 @@ class JournalWriter:
             _log.warning("cut off a torn record: journal=%s bytes=%d", self.path, torn)
             os.truncate(self._fd, end)
         return end
+
+
+@contextmanager
+def no_writer(path: Path | str) -> Iterator[None]:
+    """Make sure that no writer has a journal while the block runs; it need not be there.
+
+    Raises:
+        RecordError: A writer has it, or it cannot be opened.
+    """
+    path = Path(path)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as problem:
+        raise RecordError(f"{path}: cannot open the journal ({problem.strerror})") from problem
+    try:
+        _lock(fd, path)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, path: Path) -> None:
+    # The lock belongs to the open file: it goes when this process goes, however it does.
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RecordError(
+            f"{path}: another writer has this journal open. Wait until that run has "
+            "ended, or give this one another folder"
+        ) from None
 
 
 def read_journal(path: Path | str) -> Iterator[Episode]:

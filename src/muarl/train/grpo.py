@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -118,3 +119,16 @@ def token_drift(episodes: Sequence[Episode]) -> int:
             drift += sum(a != b for a, b in zip(turns, messages, strict=False))
             drift += abs(len(turns) - len(messages))
     return drift
+
+
+def k3(samples: Sequence[Sample], reference: Sequence[Sequence[float]]) -> float | None:
+    """Mean k3 estimate of KL(policy || reference) over sampled tokens (Schulman, 2020).
+
+    With d = reference - policy log-prob of a sampled token: exp(d) - d - 1, never negative.
+    """
+    terms = [
+        math.exp(min(theirs - ours, 20.0)) - (theirs - ours) - 1.0
+        for sample, row in zip(samples, reference, strict=True)
+        for ours, theirs in zip(sample.logprobs, row, strict=True)
+    ]
+    return sum(terms) / len(terms) if terms else None

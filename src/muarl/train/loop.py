@@ -9,7 +9,6 @@ Every stage ends with something on disk that a resumed run takes up:
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -25,15 +24,16 @@ from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
 from muarl.data.trivial import TRIVIAL
 from muarl.domain import Domain
-from muarl.errors import SpecError
+from muarl.errors import RecordError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
-from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpoint
+from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
 from muarl.kernel.model import load_model, save_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
 from muarl.observe import Observation, Snapshot
 from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
+from muarl.record.whole import whole_folder
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
@@ -42,11 +42,19 @@ from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.train.cold_start import cold_start
 from muarl.train.engines import open_engine, shared_prompt
-from muarl.train.grpo import round_metrics, split_updates, token_drift, training_set, update_metrics
-from muarl.train.policy_model import open_model, samples_of
+from muarl.train.grpo import (
+    k3,
+    round_metrics,
+    split_updates,
+    token_drift,
+    training_set,
+    update_metrics,
+)
+from muarl.train.policy_model import open_model, samples_of, save_with_tokenizer
 from muarl.train.progress import Progress
 from muarl.train.ready import ready_domain
 from muarl.train.run_folder import RunFolder
+from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
 
 _STEPS_PER_CHECKPOINT = 100
@@ -140,15 +148,33 @@ class _Run:
         await self._floor()
         if self._run.cold_start is not None:
             await self._cold_start()
-        cold_model = self._folder.path / "cold_start"
-        if not cold_model.exists():
-            save_model(self._model, cold_model)
+        cold_model = self._cold_model()
         async with open_engine(self._run, self._model, cold_model, self._prompt) as engine:
             await self._evaluate(engine, "cold")
             if self._run.grpo is not None:
                 await self._grpo(engine)
                 await self._evaluate(engine, "final")
-        save_model(self._model, self._folder.model)
+        save_with_tokenizer(self._model, self._renderer.tokenizer, self._folder.model)
+
+    def _cold_model(self) -> Path:
+        """The folder of the weights that GRPO begins with, and is measured against.
+
+        Until GRPO has a checkpoint they are the present ones, and the folder is written again.
+
+        Raises:
+            RecordError: It is gone, and the present weights are others already.
+        """
+        path = self._folder.path / "cold_start"
+        stage, _ = stage_of(self._folder.checkpoint)
+        if stage == COLD_START:
+            with whole_folder(path) as draft:
+                save_model(self._model, draft)
+        elif not path.exists():
+            raise RecordError(
+                f"{path} is gone: GRPO has begun and needs the weights it began with. "
+                "Restore the folder from a copy, or use --overwrite to start anew"
+            )
+        return path
 
     async def _floor(self) -> None:
         known = {line.get("name") for line in self._folder.lines() if line["kind"] == "floor"}
@@ -163,14 +189,14 @@ class _Run:
     async def _cold_start(self) -> None:
         spec = self._run.cold_start
         assert spec is not None
-        begun = read_counters(self._folder.checkpoint) or {"stage": COLD_START, "step": 0}
-        if begun["stage"] != COLD_START or begun["step"] == spec.steps:
-            if begun["stage"] == COLD_START:
-                load_checkpoint(self._folder.checkpoint, Trainer.for_cold_start(self._model))
+        stage, first_step = stage_of(self._folder.checkpoint)
+        if stage != COLD_START:
             return
         trainer = Trainer.for_cold_start(self._model)
-        if begun["step"]:
+        if first_step:
             load_checkpoint(self._folder.checkpoint, trainer)
+        if first_step == spec.steps:
+            return
         self._progress.phase("expert dialogues", spec.episodes)
         episodes = await demonstrations(
             self._domain,
@@ -189,12 +215,10 @@ class _Run:
             f"{len(episodes)} expert dialogues verified by replay; success {success}"
         )
         self._folder.keep_lines(
-            lambda line: line["kind"] != "cold_start" or line["step"] <= begun["step"]
+            lambda line: line["kind"] != "cold_start" or line["step"] <= first_step
         )
         self._progress.phase("cold start", spec.steps)
-        await anyio.to_thread.run_sync(
-            self._supervise, trainer, samples_of(episodes), begun["step"]
-        )
+        await anyio.to_thread.run_sync(self._supervise, trainer, samples_of(episodes), first_step)
         if trainer.num_updates < spec.steps:
             raise Interrupted
 
@@ -274,11 +298,11 @@ class _Run:
         spec = self._run.grpo
         assert spec is not None
         trainer = Trainer.for_grpo(self._model, spec)
-        begun = read_counters(self._folder.checkpoint) or {"stage": COLD_START}
-        first = 0
-        if begun["stage"] == "grpo":
+        stage, first = stage_of(self._folder.checkpoint)
+        if stage == "grpo":
             load_checkpoint(self._folder.checkpoint, trainer)
-            first = begun["iteration"]
+        else:
+            first = 0
         await engine.sync(first)
         reference = load_model(self._folder.path / "cold_start")
         self._folder.keep_lines(
@@ -377,19 +401,6 @@ class _Run:
             fuse=self._fuse,
             observer=self._observation,
         )
-
-
-def k3(samples: Sequence[Sample], reference: Sequence[Sequence[float]]) -> float | None:
-    """Mean k3 estimate of KL(policy || reference) over sampled tokens (Schulman, 2020).
-
-    With d = reference - policy log-prob of a sampled token: exp(d) - d - 1, never negative.
-    """
-    terms = [
-        math.exp(min(theirs - ours, 20.0)) - (theirs - ours) - 1.0
-        for sample, row in zip(samples, reference, strict=True)
-        for ours, theirs in zip(sample.logprobs, row, strict=True)
-    ]
-    return sum(terms) / len(terms) if terms else None
 
 
 def default_folder(run_file: Path) -> Path:

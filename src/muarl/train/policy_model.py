@@ -13,6 +13,7 @@ from muarl.data.demonstrations import demonstrations
 from muarl.domain import Domain
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.record import Episode
+from muarl.record.whole import whole_folder
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
@@ -87,9 +88,8 @@ async def open_model(
     domain: Domain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """The model to train and the renderer that belongs to it; both saved under `folder`."""
-    if (folder / "tokenizer.json").exists():
+    if folder.exists():
         return load_model(folder), Renderer(TextTokenizer.load(folder))
-    folder.mkdir(parents=True, exist_ok=True)
     tiny = run.model.tiny
     if tiny is None:
         assert run.model.path is not None  # ModelSpec holds exactly one source
@@ -103,9 +103,15 @@ async def open_model(
             context_tokens=run.rollout.context_tokens,
             eos_token_id=tokenizer.eos_token_id,
         )
-    save_model(model, folder)
-    tokenizer.save(folder)
+    save_with_tokenizer(model, tokenizer, folder)
     return model, Renderer(tokenizer)
+
+
+def save_with_tokenizer(model: PreTrainedModel, tokenizer: TextTokenizer, folder: Path) -> None:
+    """Write, as a whole, a folder that anything can sample from."""
+    with whole_folder(folder) as draft:
+        save_model(model, draft)
+        tokenizer.save(draft)
 
 
 def samples_of(episodes: Sequence[Episode]) -> list[Any]:

@@ -56,6 +56,12 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
         await require_servers(run.engine.vllm_server, trains=trains)
 
 
+def files_of_run(run: Located[RunSpec]) -> list[Path]:
+    """What a run reads again and again, and nobody must write over: its domain, and its model."""
+    model = run.spec.model.path
+    return [run.resolve(run.spec.domain), *([run.resolve(model)] if model else [])]
+
+
 def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
     spec = run.spec
     if spec.grpo is not None:

@@ -18,7 +18,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 
 from muarl.errors import RecordError, SetupError
+from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
 from muarl.world import diff
@@ -61,6 +62,7 @@ class RunFolder:
         resume: bool,
         overwrite: bool,
         plan: Mapping[str, str] | None = None,
+        reads: Iterable[Path] = (),
     ) -> RunFolder:
         """Make the folder, or take up the one that is there.
 
@@ -70,39 +72,36 @@ class RunFolder:
             resume: Take up the run that is there.
             overwrite: Replace the run that is there.
             plan: What makes the run beside its spec.
+            reads: What the run is going to read, such as a model; never overwritten.
 
         Raises:
-            SetupError: It exists and neither resuming nor overwriting was asked for, the run to be
-                resumed had another spec (what differs is named), or the disk says no.
+            SetupError: It exists and neither resuming nor overwriting was asked for, it holds what
+                the run reads, the run to be resumed had another spec (what differs is named), or
+                the disk says no.
             SpecError: The spec of the run to be resumed cannot be read.
-            RecordError: Its metrics are damaged.
+            RecordError: Its metrics are damaged, or a run is writing there.
         """
         folder = cls(path)
         try:
-            return folder._open(spec, dict(plan or {}), resume=resume, overwrite=overwrite)
+            if not folder.spec.exists():
+                return folder._begin(spec, dict(plan or {}), resume=resume)
+            with no_writer(folder.journal):
+                if resume:
+                    folder._take_up(spec, dict(plan or {}))
+                    return folder
+                folder._clear(reads, overwrite=overwrite)
+            return folder._begin(spec, dict(plan or {}), resume=False)
         except OSError as error:
             raise SetupError(
                 f"{path} cannot be used as a run's folder: {error.strerror or error}. "
                 "Choose another --out"
             ) from error
 
-    def _open(
-        self, spec: RunSpec, plan: dict[str, str], *, resume: bool, overwrite: bool
-    ) -> RunFolder:
+    def _begin(self, spec: RunSpec, plan: dict[str, str], *, resume: bool) -> RunFolder:
         path = self.path
-        if self.spec.exists():
-            if resume:
-                self._take_up(spec, plan)
-                return self
-            if not overwrite:
-                raise SetupError(
-                    f"{path} already holds a run. Use --resume to go on with it, "
-                    "--overwrite to start anew, or --out for another folder"
-                )
-            shutil.rmtree(path)
-        elif resume:
+        if resume:
             raise SetupError(f"{path} holds no run to resume; leave --resume out to start one")
-        elif path.exists() and any(entry.name not in _FIRST for entry in path.iterdir()):
+        if path.exists() and any(entry.name not in _FIRST for entry in path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)
         self.metrics.touch()
@@ -111,6 +110,20 @@ class RunFolder:
             write_text(self.plan, json.dumps(plan, indent=1))
         write_text(self.spec, dump_spec(spec, defaults=True))
         return self
+
+    def _clear(self, reads: Iterable[Path], *, overwrite: bool) -> None:
+        """Remove the run that is there, if that was asked for and costs nothing that is needed."""
+        if not overwrite:
+            raise SetupError(
+                f"{self.path} already holds a run. Use --resume to go on with it, "
+                "--overwrite to start anew, or --out for another folder"
+            )
+        for needed in reads:
+            if needed.resolve().is_relative_to(self.path.resolve()):
+                raise SetupError(
+                    f"--overwrite would remove {needed}, which this run reads. Choose another --out"
+                )
+        shutil.rmtree(self.path)
 
     def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
