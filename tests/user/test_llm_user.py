@@ -179,3 +179,19 @@ async def test_an_endpoint_that_refuses_is_not_the_users_fault() -> None:
         her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
         with pytest.raises(EndpointError, match="no such model"):
             await her.open()
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_echoed_is_neither_delivered_nor_quoted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-secret-1234")
+    async with endpoint(
+        completion("My key: sk-secret-1234"), completion(f"sk-secret-1234{STOP}!")
+    ) as server:
+        spec = SPEC.model_copy(update={"base_url": server.url, "api_key_env": "THE_KEY"})
+        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
+        assert (await her.open()).text == "My key: [key]"
+        with pytest.raises(UserError, match=r"marker inside: '\[key\]") as error:
+            await her.reply("What?")
+    assert "sk-secret" not in str(error.value) + str(server.bodies)
