@@ -44,8 +44,8 @@ async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b""
         raise PassingFailure(key.hide(f"cannot be reached: {error}")) from error
     if reply.status == 200:
         return reply.body
-    body = key.hide(reply.body.decode("utf-8", "replace"))
-    said = f"answered {reply.status}: {excerpt(body)}"
+    text = key.hide(reply.body.decode("utf-8", "replace"))
+    said = f"answered {reply.status}: {excerpt(text)}"
     if may_pass(reply.status):
         raise PassingFailure(said, seconds_of(reply.retry_after), is_busy=reply.status == 429)
     if reply.status in (401, 403):
