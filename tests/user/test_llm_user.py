@@ -117,6 +117,8 @@ def test_an_empty_message_of_the_agent_is_put_into_words() -> None:
         ("Assistant: I have cancelled it.", "spoke as the assistant"),
         ("**Agent:** done", "spoke as the assistant"),
         (ChatReply("I would like", cut=True), "cut off"),
+        ("x" * 1_601, "had 1601 characters, more than max_tokens allows"),
+        ("<think>" + "x" * 1_600 + "</think>Yes.", "more than max_tokens allows"),
     ],
 )
 def test_what_is_no_message_is_sampled_again_and_then_her_fault(
@@ -151,6 +153,9 @@ def test_draws_follow_from_the_seed_and_differ_between_turns_and_users() -> None
 def test_stripping_keeps_what_is_said() -> None:
     assert strip_reasoning("plain") == "plain"
     assert strip_reasoning("<think>a</think>b<think>c</think>d") == "bd"
+    assert strip_reasoning("x<think>a</think>y</think>z") == "z"
+    assert strip_reasoning("a</think>b<think>c<think>d</think>e<think>f") == "be"
+    assert strip_reasoning("<think>" * 500_000) == "", "at once, whatever an endpoint answers"
     assert split_stop("a") == ("a", False)
 
 
