@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from muarl.version import __version__
+from muarl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from muarl.domain import Domain as Domain

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydantic import ValidationError
+
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
@@ -226,7 +228,7 @@ class Domain:
             path = self.located.resolve(source.file)
             try:
                 world = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 message = f"{source.file!r} cannot be read: {error}"
                 raise self._problem(("world", "file"), message) from error
         else:
@@ -249,7 +251,7 @@ class Domain:
         seed = derive_seed(source.seed, self.spec.id, split)
         loc = ("tasks", "python")
         tasks = self._python.call(source.python, loc, split, seed, count)
-        if not isinstance(tasks, (list, tuple)):
+        if type(tasks) not in (list, tuple):  # one of the author's own class may be anything
             kind = type(tasks).__name__
             raise self._problem(loc, f"{source.python} must return a list, it returned {kind}")
         wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
@@ -259,10 +261,24 @@ class Domain:
                 f"{source.python} must return {count} TaskSpec of split {split!r}; "
                 f"it returned {len(tasks)}, {len(wrong)} of them not such",
             )
+        tasks = [self._validated(task, source.python) for task in tasks]
         findings = [*generated_findings(tasks, self.spec), *_no_json(tasks)]
         if problems := [self.located.problem(loc, message) for message in findings]:
             raise SpecError(problems)
         return tuple(tasks)
+
+    def _validated(self, task: TaskSpec, reference: str) -> TaskSpec:
+        """A generated task, which may have been made or changed without being looked at."""
+        said = f"{reference} returned a TaskSpec that is none"
+        loc = ("tasks", "python")
+        try:
+            return TaskSpec.model_validate(task.model_dump(warnings=False), strict=True)
+        except ValidationError as errors:
+            first = errors.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise self._problem(loc, f"{said}: {where}: {first['msg']}") from errors
+        except Exception as error:  # boundary: what lacks its fields raises anything
+            raise self._problem(loc, f"{said}: {type(error).__name__}: {error}") from error
 
 
 def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
@@ -321,7 +337,7 @@ class _PythonFolder:
             raise
         except ValueError as error:
             raise self._problem(loc, f"{reference}: {' '.join(str(error).split())}") from error
-        except Exception as error:  # boundary: the author's code may raise anything
+        except (Exception, SystemExit) as error:  # boundary: the author's code raises anything
             kind = type(error).__name__
             raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
 

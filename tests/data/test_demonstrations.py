@@ -92,6 +92,22 @@ async def test_dialogues_that_end_in_a_fault_are_refused(
         await played(shop, limits=limits)
 
 
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("import sys; sys.exit(0)", "the agent raised SystemExit: 0"),
+        ("return 3", "the agent raised TypeError: expected an assistant's Message, got 3"),
+        ("return last", "the agent raised TypeError: expected an assistant's Message, got Message"),
+    ],
+)
+async def test_an_expert_that_exits_or_says_no_message_is_a_fault(
+    shop: Path, said: str, problem: str
+) -> None:
+    spoil(shop / "expert.py", "last = history[-1]", f"last = history[-1]; {said}")
+    with pytest.raises(FaultRateError, match=problem):
+        await played(shop)
+
+
 @pytest.mark.parametrize(("lost", "is_refused"), [(1, False), (2, True)])
 async def test_one_lost_dialogue_in_a_hundred_is_borne(
     shop: Path, monkeypatch: pytest.MonkeyPatch, lost: int, is_refused: bool

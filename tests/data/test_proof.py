@@ -305,6 +305,26 @@ async def test_without_a_scripted_user_no_dialogue_is_played(folder: Path) -> No
             "13:11: gen.py:generate raised ZeroDivisionError: division by zero",
         ),
         (
+            "def generate(split, seed, count):",
+            "def generate(split, seed, count):\n    raise SystemExit(0)",
+            "13:11: gen.py:generate raised SystemExit: 0",
+        ),
+        (
+            "return [task(split, index) for index in range(count)]",
+            "return type('Liar', (list,), {'__len__': lambda self: 3})()",
+            "13:11: gen.py:generate must return a list, it returned Liar",
+        ),
+        (
+            "    return [task(",
+            "    return [TaskSpec.model_construct(id=None, split=split)] * count\n    return [task(",
+            "13:11: gen.py:generate returned a TaskSpec that is none: ",
+        ),
+        (
+            "return [task(split, index) for",
+            "return [task(split, index).model_copy(update={'goal': 3}) for",
+            "13:11: gen.py:generate returned a TaskSpec that is none: goal: Input should be a valid",
+        ),
+        (
             "return [task(split, index) for index in range(count)]",
             "return None",
             "13:11: gen.py:generate must return a list, it returned NoneType",

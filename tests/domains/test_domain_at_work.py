@@ -39,6 +39,7 @@ def world_from(folder: Path, source: str) -> None:
         ("{'a': {1, 2}}", "the world must be JSON: a is of type set"),
         ("{'a': 2**70}", "the world must be JSON: a is an integer beyond 64 bits"),
         ("[]", "the world must be a mapping"),
+        ("__import__('sys').exit(0)", "world.py:build raised SystemExit: 0"),
         ("1 / 0", "world.py:build raised ZeroDivisionError: division by zero"),
     ],
 )
@@ -55,7 +56,12 @@ def test_a_world_that_is_no_json_is_refused_at_its_place_L3(
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("{", "cannot be read"), ('{"a": NaN}', "must be JSON: a is nan")]
+    ("text", "problem"),
+    [
+        ("{", "cannot be read"),
+        ('{"a": ' + "[" * 100_000, "cannot be read: "),
+        ('{"a": NaN}', "must be JSON: a is nan"),
+    ],
 )
 def test_a_world_file_that_is_no_json_is_refused(shop: Path, text: str, problem: str) -> None:
     (shop / "world.json").write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +281,9 @@ def test_values_and_digits_are_spelled_alike_wherever_they_stand() -> None:
         *tokenizer.encode("\n"),
         *tokenizer.encode("b"),
     ]
+
+
+def test_a_huge_word_is_encoded_in_time_that_grows_with_its_length() -> None:
+    begun = time.process_time()
+    assert len(TOKENIZER.encode("x" * 100_000)) > 10_000
+    assert time.process_time() - begun < 5, "a search for each letter takes a minute"

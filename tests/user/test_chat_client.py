@@ -1,5 +1,6 @@
 """The chat client: what is tried again and when, what is not, and what is never said."""
 
+import json
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -242,6 +243,48 @@ def test_the_key_is_cut_from_what_the_endpoint_says(monkeypatch: pytest.MonkeyPa
     with pytest.raises(EndpointError, match=r"bad key \[key\] \(the key in \$THE_KEY\)") as error:
         in_virtual_time(lambda: ask(told))
     assert "sk-secret" not in str(error.value)
+
+
+KEY = 'sk-a/"b"\\c-0123456789'
+ECHOES = {
+    "at the cut of the excerpt": b"x" * 190 + KEY.encode() + b" is wrong",
+    "past the cut of what is read": b" " * 790 + KEY.encode(),
+    "as JSON": json.dumps({"error": f"bad key {KEY}"}).encode(),
+    "as JSON in JSON": json.dumps({"error": json.dumps(f"bad key {KEY}")}).encode(),
+    "as JSON with more escapes than it needs": b'{"error": "bad key %s"}'
+    % b"".join(b"\\u%04X" % byte if byte % 2 else b"\\u%04x" % byte for byte in KEY.encode()),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_no_part_of_the_key_is_in_what_is_said_however_it_is_echoed(
+    echo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    answers = Clocked(HttpReply(400, ECHOES[echo]))
+    told = ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY", send=answers)
+    with pytest.raises(EndpointError, match=r"answered 400: .*\[key\]") as error:
+        in_virtual_time(lambda: ask(told))
+    for part in ("sk-a", "0123", "\\u00"):
+        assert part not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("sk-secret-1234", "I was told [key], and [key]."),
+        ("EMPTY", "I was told EMPTY, and EMPTY."),  # what servers without keys are given
+    ],
+)
+def test_a_key_that_the_model_says_is_not_delivered(
+    key: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", key)
+    content = f"I was told {key}, and {key}."
+    body = msgspec.json.encode({"choices": [{"message": {"content": content}}]})
+    answers = Clocked(HttpReply(200, body))
+    told = ChatClient("http://127.0.0.1:1/v1", "tiny", api_key_env="THE_KEY", send=answers)
+    assert in_virtual_time(lambda: ask(told)) == ChatReply(said, cut=False)
 
 
 def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

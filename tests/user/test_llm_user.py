@@ -117,6 +117,8 @@ def test_an_empty_message_of_the_agent_is_put_into_words() -> None:
         ("Assistant: I have cancelled it.", "spoke as the assistant"),
         ("**Agent:** done", "spoke as the assistant"),
         (ChatReply("I would like", cut=True), "cut off"),
+        ("x" * 1_601, "had 1601 characters, more than max_tokens allows"),
+        ("<think>" + "x" * 1_600 + "</think>Yes.", "more than max_tokens allows"),
     ],
 )
 def test_what_is_no_message_is_sampled_again_and_then_her_fault(
@@ -151,6 +153,9 @@ def test_draws_follow_from_the_seed_and_differ_between_turns_and_users() -> None
 def test_stripping_keeps_what_is_said() -> None:
     assert strip_reasoning("plain") == "plain"
     assert strip_reasoning("<think>a</think>b<think>c</think>d") == "bd"
+    assert strip_reasoning("x<think>a</think>y</think>z") == "z"
+    assert strip_reasoning("a</think>b<think>c<think>d</think>e<think>f") == "be"
+    assert strip_reasoning("<think>" * 500_000) == "", "at once, whatever an endpoint answers"
     assert split_stop("a") == ("a", False)
 
 
@@ -179,3 +184,19 @@ async def test_an_endpoint_that_refuses_is_not_the_users_fault() -> None:
         her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
         with pytest.raises(EndpointError, match="no such model"):
             await her.open()
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_echoed_is_neither_delivered_nor_quoted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-secret-1234")
+    async with endpoint(
+        completion("My key: sk-secret-1234"), completion(f"sk-secret-1234{STOP}!")
+    ) as server:
+        spec = SPEC.model_copy(update={"base_url": server.url, "api_key_env": "THE_KEY"})
+        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
+        assert (await her.open()).text == "My key: [key]"
+        with pytest.raises(UserError, match=r"marker inside: '\[key\]") as error:
+            await her.reply("What?")
+    assert "sk-secret" not in str(error.value) + str(server.bodies)

@@ -25,8 +25,7 @@ class ExpertPolicy:
         self._renderer = renderer
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        ids = self._renderer.encode_reply(self._act(request.history))
-        ids = ids[: request.max_tokens]
+        ids = self._ids_of(request.history)[: request.max_tokens]
         complete = ids[-1] in request.stop_token_ids
         return Generation(
             token_ids=ids,
@@ -35,9 +34,12 @@ class ExpertPolicy:
             policy_version=self.policy_version,
         )
 
-    def _act(self, history: Sequence[Message]) -> Message:
+    def _ids_of(self, history: Sequence[Message]) -> list[int]:
         try:
-            return self._agent.act(history)
-        except Exception as error:  # boundary: the author's agent may raise anything
+            said = self._agent.act(history)
+            if not isinstance(said, Message) or said.role != "assistant":
+                raise TypeError(f"expected an assistant's Message, got {said!r}")
+            return self._renderer.encode_reply(said)
+        except (Exception, SystemExit) as error:  # boundary: the author's agent may do anything
             kind = type(error).__name__
             raise PolicyError(f"the agent raised {kind}: {error}") from error

@@ -41,10 +41,11 @@ async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b""
     try:
         reply = await send(HttpRequest(method, url, _JSON | key.headers, body))
     except Unreachable as error:
-        raise PassingFailure(f"cannot be reached: {error}") from error
+        raise PassingFailure(key.hide(f"cannot be reached: {error}")) from error
     if reply.status == 200:
         return reply.body
-    said = key.hide(f"answered {reply.status}: {excerpt(reply.body)}")
+    text = key.hide(reply.body.decode("utf-8", "replace"))
+    said = f"answered {reply.status}: {excerpt(text)}"
     if may_pass(reply.status):
         raise PassingFailure(said, seconds_of(reply.retry_after), is_busy=reply.status == 429)
     if reply.status in (401, 403):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 
 from muarl.errors import SetupError
+
+_SECRET_CHARS = 8
+"""Shorter keys are placeholders for servers that want none, such as `EMPTY`: words of a language."""
 
 
 class ApiKey:
@@ -20,6 +24,7 @@ class ApiKey:
     def __init__(self, variable: str | None) -> None:
         self._variable = variable
         self._key = _read(variable) if variable else None
+        self._spelled = _spellings(self._key) if self._key else None
 
     def __repr__(self) -> str:
         return f"ApiKey({self._variable!r})"
@@ -35,8 +40,12 @@ class ApiKey:
         return f"the key in ${self._variable}" if self._variable else "no api_key_env is set"
 
     def hide(self, words: str) -> str:
-        """`words` without the key."""
-        return words.replace(self._key, "[key]") if self._key else words
+        """`words` without the key, plain or escaped as in JSON; before anything is cut from them."""
+        return self._spelled.sub("[key]", words) if self._spelled else words
+
+    def hide_in_speech(self, words: str) -> str:
+        """What a model said, without the key if it is a secret; a placeholder is a word like any."""
+        return self.hide(words) if self._key and len(self._key) >= _SECRET_CHARS else words
 
 
 def _read(variable: str) -> str:
@@ -49,3 +58,19 @@ def _read(variable: str) -> str:
     if not key.isascii() or not key.isprintable():
         raise SetupError(f"the value of the environment variable {variable} cannot be a key")
     return key
+
+
+def _spellings(key: str) -> re.Pattern[str]:
+    r"""Matches a key in plain text, in JSON and in JSON in JSON.
+
+    Example:
+        The key `a/"` is also matched in `a\/\"`, in `a\\/\\\"` and in `\u0061/\u0022`.
+    """
+    return re.compile("".join(map(_spelling, re.findall(r"\\+|[^\\]", key))))
+
+
+def _spelling(part: str) -> str:
+    """Of one character, or of backslashes in a row; bounded, as a hostile body is all backslashes."""
+    if part[0] == "\\":
+        return rf"(?:\\{{1,8}}u00(?i:5c)|\\){{{len(part)},{8 * len(part)}}}"
+    return rf"(?:\\{{1,8}}u00(?i:{ord(part):02x})|\\{{0,8}}{re.escape(part)})"

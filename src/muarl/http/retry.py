@@ -67,7 +67,7 @@ def seconds_of(retry_after: str | None) -> float | None:
     return max(seconds, 0.0) if seconds < float("inf") else None
 
 
-def excerpt(body: bytes) -> str:
+def excerpt(text: str) -> str:
     """The beginning of an answer, as messages quote it."""
-    text = " ".join(body[: 4 * _EXCERPT].decode("utf-8", "replace").split())
+    text = " ".join(text[: 4 * _EXCERPT].split())
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"

@@ -156,7 +156,10 @@ def train_tokenizer(
     tokenizer = Tokenizer(models.BPE())
     words = sorted({re.escape(v) for v in values if v.isalpha()}, key=len, reverse=True)
     # One pattern, tried in order: a split by a later one would not see what stands around it.
-    apart = [r"\n", r"\d{1,2}", r"[A-Za-z]+(?=\d)", r"(?<=\d)[A-Za-z]+"]
+    # Only from a word's first letter, or a word without digits is searched once for each letter:
+    # one of 3 MB took hours.
+    prefix = r"(?<![A-Za-z])[A-Za-z]+(?=\d)"
+    apart = [r"\n", r"\d{1,2}", prefix, r"(?<=\d)[A-Za-z]+"]
     if words:
         apart.append(rf"(?<![A-Za-z])(?:{'|'.join(words)})(?![A-Za-z])")
     splits = [pre_tokenizers.Split(Regex("|".join(apart)), behavior="isolated")]

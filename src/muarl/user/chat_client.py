@@ -121,7 +121,7 @@ class ChatClient:
         failures: list[PassingFailure] = []
         with anyio.move_on_after(self._timeout_s) as deadline:
             return await self._try(body, deadline, failures)
-        tried = f" (last try: {self._key.hide(str(failures[-1]))})" if failures else ""
+        tried = f" (last try: {failures[-1]})" if failures else ""
         raise EpisodeTimeout(f"a reply of {self.model!r} at {self._url}{tried}", self._timeout_s)
 
     async def _try(
@@ -156,18 +156,20 @@ class ChatClient:
             raise PassingFailure(self._last_failure)
         try:
             with reported(self._breaker, permit):
-                return _read(await call(self._send, self._key, "POST", self._url, body))
+                answer = await call(self._send, self._key, "POST", self._url, body)
+                return _read(answer, self._key)
         except PassingFailure as failure:
             self._last_failure = str(failure)
             raise
 
     def _error(self, words: str) -> EndpointError:
-        return EndpointError(f"{self._url} (model {self.model!r}) {self._key.hide(words)}")
+        return EndpointError(f"{self._url} (model {self.model!r}) {words}")
 
 
-def _read(body: bytes) -> ChatReply:
+def _read(body: bytes, key: ApiKey) -> ChatReply:
     try:
         choice = _decoder.decode(body).choices[0]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
-    return ChatReply(choice.message.content or "", choice.finish_reason == "length")
+    said = key.hide_in_speech(choice.message.content or "")
+    return ChatReply(said, choice.finish_reason == "length")

@@ -19,8 +19,10 @@ from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
 STOP = "###STOP###"
 _TRIES = 3
 _EXCERPT = 200
-_REASONING = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-_OPEN_REASONING = re.compile(r"<think>.*", re.DOTALL | re.IGNORECASE)
+_CHARS_PER_TOKEN = 32
+"""More than any text has on average; tokens have 4."""
+_THINK = re.compile(r"<think>", re.IGNORECASE)
+_THINK_END = re.compile(r"</think>", re.IGNORECASE)
 _OTHER_ROLE = re.compile(r"\s*\W*(assistant|agent)\W*:", re.IGNORECASE)
 _CUE = "(The chat is open. Write your first message.)"
 _SILENCE = "(The assistant sent an empty message.)"
@@ -94,7 +96,7 @@ class LlmUser:
                 max_tokens=self._spec.max_tokens,
             )
             text, stop = split_stop(strip_reasoning(answer.text))
-            why = _fault(answer, text, stop, opening)
+            why = _fault(answer, text, stop, opening, _CHARS_PER_TOKEN * self._spec.max_tokens)
             if not why:
                 self._said.append(ChatMessage("assistant", text))
                 return UserReply(text, stop, "open" if opening else "stop" if stop else "")
@@ -122,10 +124,17 @@ def strip_reasoning(text: str) -> str:
         >>> strip_reasoning("<think>Should I stop? ###STOP###</think>Yes, please.")
         'Yes, please.'
     """
-    text = _REASONING.sub("", text)
-    # Templates that open the block themselves leave only its end; a cap leaves only its start.
-    text = re.split(r"</think>", text, flags=re.IGNORECASE)[-1]
-    return _OPEN_REASONING.sub("", text).strip()
+    *closed, last = _THINK_END.split(text)
+    aloud: list[str] = []
+    for part in closed:
+        before, *reasoning = _THINK.split(part, maxsplit=1)
+        # Templates that open the block themselves leave only its end; a cap leaves only its start.
+        if reasoning:
+            aloud.append(before)
+        else:
+            aloud.clear()
+    aloud.append(_THINK.split(last, maxsplit=1)[0])
+    return "".join(aloud).strip()
 
 
 def split_stop(text: str) -> tuple[str, bool]:
@@ -142,10 +151,12 @@ def split_stop(text: str) -> tuple[str, bool]:
     return text.removesuffix(STOP).strip(), True
 
 
-def _fault(answer: ChatReply, text: str, stop: bool, opening: bool) -> str:
+def _fault(answer: ChatReply, text: str, stop: bool, opening: bool, max_chars: int) -> str:
     """Why this is no user's message, or ""."""
     if answer.cut:
         return "was cut off by max_tokens"
+    if len(answer.text) > max_chars:
+        return f"had {len(answer.text)} characters, more than max_tokens allows"
     if not text and not stop:
         return "was empty"
     if STOP in text:
