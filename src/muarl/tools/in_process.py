@@ -40,7 +40,6 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from muarl.tools.sdk_logs import hear
-from muarl.version import __version__
 
 Answer = TypeVar("Answer", bound=Result)
 
