@@ -41,7 +41,9 @@ def test_a_rollout_leaves_a_log_and_its_figures(
     muarl: InProcess, run_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ending = muarl("rollout", run_file, "--expert", "--episodes", 5, "--out", out, "--json")
+    ending = muarl(
+        "rollout", run_file, "--expert", "--episodes", 5, "--group-size", 5, "--out", out, "--json"
+    )
     assert ending.code == 0, ending.lines
     episodes = list(read_journal(out / "episodes.journal"))
     found = json.loads(ending.out)
@@ -91,9 +93,12 @@ def test_a_tool_that_crashes_is_in_the_log_and_on_the_screen_once(
         "    async def cancel(order_id: str) -> str:\n",
         "    async def cancel(order_id: str) -> str:\n        raise KeyError('the till')\n",
     )
+    domain = run_file.parent / "domain.yaml"
+    spoil(domain, "  python: tools.py:serve\n", "  python: tools.py:serve\n  on_crash: answer\n")
     out = tmp_path / "out"
     ending = muarl("rollout", run_file, "--expert", "--episodes", 3, "--out", out)
-    assert not any("crashed" in line for line in ending.lines), "it goes through the display"
+    said = [line for line in ending.lines if "its next crashes are not logged" in line]
+    assert said == [], "it goes through the display, not across it"
     (warning,) = [line for line in lines(out / "log.jsonl") if line["event"] == "warning"]
     assert "tool 'cancel' crashed: KeyError: 'the till'" in warning["words"]
     assert warning["logger"] == "muarl.tools"
@@ -165,7 +170,9 @@ def test_spans_reach_a_collector(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     out = tmp_path / "out"
-    ending = muarl("rollout", run_file, "--expert", "--episodes", 2, "--otel", "--out", out)
+    ending = muarl(
+        "rollout", run_file, "--expert", "--episodes", 2, "--group-size", 2, "--otel", "--out", out
+    )
     assert (ending.code, ending.lines) == (0, [])
     resources = [resource for request in sent for resource in request.resource_spans]
     (name,) = {

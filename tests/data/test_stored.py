@@ -18,7 +18,7 @@ from muarl.data.expert import ExpertPolicy
 from muarl.data.replay import Replayed, replay_all
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain, load_domain
-from muarl.errors import RecordError
+from muarl.errors import RecordError, SpecError
 from muarl.messages import Message, ToolCall
 from muarl.record import Episode, Outcome
 from muarl.record.codec import decode_episode, encode_episode
@@ -207,6 +207,13 @@ def test_each_difference_is_told_once(
         assert line.startswith("train/0/note-1/0: ")
         assert words in line
     assert tally == Replayed(same=2 - len(says), different=len(says))
+
+
+def test_what_tools_did_outside_is_not_done_again(tmp_path: Path) -> None:
+    _, episode = noted(tmp_path, key="a", value=1)
+    spoil(tmp_path / "domain.yaml", "stateless: true}", "stateless: true, external: true}")
+    with pytest.raises(SpecError, match=r"domain.yaml:5:.*a replay would do again; `muarl score`"):
+        replayed(load_domain(tmp_path), episode)
 
 
 def test_a_fault_is_counted_and_a_predicate_that_fails_is_a_difference(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 from dialogue_kit import Sampler, called, ids_of, note_task, renderer
 from mcp.server import MCPServer
@@ -61,6 +62,7 @@ def serve_notes(world: World) -> MCPServer:
 
     @server.tool()
     async def put(key: str, value: Any) -> str:
+        await anyio.lowlevel.checkpoint()
         world[key] = value
         return "ok"
 

@@ -1,8 +1,9 @@
-"""A rollout that is killed again and again: `killed_rollout.py FOLDER BACKEND NUM_KILLS`.
+"""A rollout that is killed again and again: `killed_rollout.py FOLDER NUM_KILLS`.
 
 One process imports everything once, and forks a child for each life of the rollout, so that fifty
 lives cost seconds. Each child resumes from the journal and is killed by SIGKILL at a random point:
-at one of its waits, or within one of its writes to the journal. The last child is let live, and
+at one of its waits, or within one of its writes to the journal. Lives are on asyncio and on trio by
+turns. The last child is let live, and
 prints the keys that it delivers, one a line.
 """
 
@@ -30,18 +31,19 @@ from muarl.scheduler.rounds import bounds, run_round
 from muarl.testing.cancelling import at_wait
 
 TASKS = [note_task(id=f"note-{i}") for i in range(24)]
-MOST_WAITS, MOST_WRITES = 150, 8
+MOST_WAITS, MOST_WRITES = 40, 8
 """Few enough that the rollout is not over before it was killed as often as is asked for."""
 
 
-def main(folder: Path, backend: str, num_kills: int) -> None:
+def main(folder: Path, num_kills: int) -> None:
     """Let the children live, one after another."""
     (folder / "domain").mkdir()
     domain = write_notes(folder / "domain")
     vars(domain)["user"] = lambda *_: TalkingUser(["hello"])
     renderer()  # made once, for all children
     rng = random.Random(7)
-    for _ in range(num_kills):
+    for number in range(num_kills):
+        backend = ("asyncio", "trio")[number % 2]
         child = os.fork()
         if child == 0:
             live(domain, folder / "episodes.journal", backend, rng)
@@ -49,7 +51,7 @@ def main(folder: Path, backend: str, num_kills: int) -> None:
         if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
             sys.exit("a life ended before it was killed")
         rng.random()  # the children draw from copies
-    live(domain, folder / "episodes.journal", backend, None)
+    live(domain, folder / "episodes.journal", "asyncio", None)
 
 
 def live(domain: Domain, path: Path, backend: str, rng: random.Random | None) -> NoReturn:
@@ -110,4 +112,4 @@ def die_in_write(number: int, rng: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fake_vllm import FakeVllm
+from fake_vllm import LOOK_PROMPT, FakeVllm
 from fault_kit import deserves, words
 
 from muarl.dialogue import episode_seed
@@ -26,7 +26,7 @@ class NotingVllm(FakeVllm):
 
     def _generate(self, asked: dict[str, Any]) -> Any:
         sampling = asked["sampling_params"]
-        if asked["token_ids"] == [1, 2, 3, 4]:  # the look at its log-probs
+        if asked["token_ids"][:4] == LOOK_PROMPT:
             return super()._generate(asked)
         key = self._opening.get(sampling["seed"])
         ids = [*words(None if key is None else deserves(key)), sampling["stop_token_ids"][0]]

@@ -79,7 +79,7 @@ def test_dialogues_over_a_server_in_memory_L7(
     domain: Domain, backend: str, stateless: bool
 ) -> None:
     rollout = Rollout(domain, MemoryToolServer(serve_notes, stateless=stateless))
-    assert cancel_everywhere(rollout, backend=backend, check=rollout.check) > 30
+    assert cancel_everywhere(rollout, backend=backend, check=rollout.check) > 10
     assert len(rollout.journal.episodes) == 2, "in the end nothing is left to cancel"
 
 
@@ -113,7 +113,7 @@ def test_dialogues_with_a_user_behind_an_endpoint_L7(
             yield endpoint
             assert endpoint.live == 0, "every connection was closed"
 
-    assert cancel_everywhere(work, backend=backend, around=around, check=rollout.check) > 50
+    assert cancel_everywhere(work, backend=backend, around=around, check=rollout.check) > 20
     assert len(rollout.journal.episodes) == 2
 
 
@@ -137,7 +137,7 @@ def test_dialogues_with_a_policy_behind_an_endpoint_L7(domain: Domain, backend: 
                 yield policy
             assert vllm.server.live == 0, "every connection was closed"
 
-    assert cancel_everywhere(work, backend=backend, around=around) > 50
+    assert cancel_everywhere(work, backend=backend, around=around) > 20
     assert len(journal.episodes) == 2
 
 
@@ -164,4 +164,4 @@ def test_the_embedded_engine_is_idle_after_dialogues_were_cancelled_L7(
             assert not engine._engine.busy
             assert not engine._arrivals
 
-    assert cancel_everywhere(work, backend=backend, around=around, step=2) > 10
+    assert cancel_everywhere(work, backend=backend, around=around) > 10

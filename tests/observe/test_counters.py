@@ -247,7 +247,12 @@ def test_the_loops_lag_is_what_it_was_made_to_be() -> None:
     longest = lag.quantile(1.0)
     assert longest is not None
     assert 1.95 <= longest <= 1.95 * 1.2
-    assert lag.quantile(0.5) == 1e-4
+    # 9 wakings in time, 20 that were late by 1.95 s, 1.85 s, ... 0.05 s, 9 or 10 in time again.
+    assert 38 <= len(lag) <= 39
+    in_time, next_one = lag.quantile(18 / len(lag)), lag.quantile(20 / len(lag))
+    assert in_time == 1e-4
+    assert next_one is not None
+    assert next_one >= 0.05
 
 
 @pytest.mark.anyio

@@ -213,6 +213,18 @@ class TestFaults:
             with anyio.fail_after(5), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
+    async def test_a_message_whose_time_is_up_before_its_first_try_says_so(self) -> None:
+        """So late may a message be whose endpoint rests, when the event loop is held up."""
+        async with fake_vllm() as (fake,), policy_of([fake], timeout_s=0.05) as policy:
+            resting = policy._fleet.endpoints[0].breaker = Breaker(failures=1, first_rest_s=60)
+            permit = resting.admit(anyio.current_time())
+            assert permit is not None
+            resting.failed(permit, anyio.current_time())
+            overdue = anyio.CancelScope(deadline=anyio.current_time() - 1)
+            await policy._wait(anyio.current_time(), {}, overdue, [])
+            with pytest.raises(EpisodeTimeout, match=r"a message of the policy did not finish"):
+                await policy.generate(ask())
+
     async def test_after_a_rate_limit_another_endpoint_is_asked_at_once(self) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
             home = next(f for f in fakes if f.url == policy._fleet.ranked("d")[0].url)

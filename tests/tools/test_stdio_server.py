@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -159,6 +160,25 @@ async def test_after_its_death_every_call_says_so(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(ToolServerError, match="died in a call"):
                 await session.call(call("get", key="open"))
+
+
+async def test_without_room_for_its_folder_a_server_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(ToolServerError, match=r"no folder .*gone: No such file.* set TMPDIR"):
+        async with StdioToolServer(sound_server(), tmp_path).session(base()):
+            pytest.fail("it started")
+
+
+async def test_a_server_whose_folder_was_cleaned_away_still_has_last_words(tmp_path: Path) -> None:
+    server = StdioToolServer(broken_server("die_in_call"), tmp_path)
+    async with server.session(base()) as session:
+        (child,) = children()
+        home = Path(f"/proc/{child}/environ").read_bytes().split(b"HOME=")[1].split(b"\0")[0]
+        shutil.rmtree(home)
+        with pytest.raises(ToolServerError, match="its stderr ends: the disk is full"):
+            await session.call(call("get", key="open"))
 
 
 async def test_an_error_of_the_dialogue_passes_unchanged(tmp_path: Path) -> None:

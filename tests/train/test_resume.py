@@ -45,7 +45,8 @@ class StopAfter:
 
 def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
     located = load_run(run_file)
-    folder = RunFolder.create(out, located.spec, resume=False, overwrite=False)
+    spec = located.spec.moved(run_file.parent, out)
+    folder = RunFolder.create(out, spec, resume=False, overwrite=False)
 
     async def main() -> None:
         stop = StopSignal()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -38,6 +39,8 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    # What is still frozen when Python ends, triton takes for leaked, and says so in forty lines.
+    atexit.register(gc.unfreeze)
 
 
 def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
@@ -48,20 +51,28 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     """
     calm_collector()
     allow_many_connections()
-    anyio.run(_with_signals, work, backend="asyncio")
+    if anyio.run(_with_signals, work, backend="asyncio"):
+        raise KeyboardInterrupt
 
 
-async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> None:
+async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> bool:
+    """Do the work; whether it was ended before its end."""
     stop = StopSignal()
+    is_ended = False
     async with anyio.create_task_group() as tasks:
 
         async def watch() -> None:
+            nonlocal is_ended
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     if stop.requested:
-                        raise KeyboardInterrupt
+                        break
                     stop.request()
+            # Not by raising KeyboardInterrupt here: asyncio then drops everything where it stands.
+            is_ended = True
+            tasks.cancel_scope.cancel()
 
         tasks.start_soon(watch)
         await work(stop)
         tasks.cancel_scope.cancel()
+    return is_ended

@@ -52,14 +52,15 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
     for run, journal in zip(args.runs, journals, strict=True):
         if not journal.is_file():
             raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
-    phases = {head.key.phase for head in StoredEpisodes(journals).heads()}
+    stored = StoredEpisodes(journals)
+    phases = {head.key.phase for head in stored.heads()}
     if not phases:
         raise RecordError(f"{args.runs[0]}: no episode is finished")
     for phase in args.phase:
         if phase not in phases:
             hint = did_you_mean(phase, phases) or f"; phases: {', '.join(sorted(phases))}"
             raise RecordError(f"no episode is of phase {phase!r}{hint}")
-    return StoredEpisodes(journals, args.phase)
+    return StoredEpisodes(journals, args.phase) if args.phase else stored
 
 
 def spec_of(run: Path) -> Located[RunSpec]:

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from muarl import __version__
 from muarl.cli._display import LiveProgress, PlainProgress, display
@@ -101,8 +102,21 @@ class _Warnings(logging.Handler):
 
 def _secrets(spec: RunSpec) -> tuple[str, ...]:
     """Keys that a run uses; its spec only names the variables they are in."""
-    names = [spec.user.llm.api_key_env] if spec.user.llm is not None else []
+    names = set(_values(spec.model_dump(), "api_key_env"))
     return tuple(filter(None, (os.environ.get(name) for name in names if name)))
+
+
+def _values(document: Any, field: str) -> Iterator[Any]:
+    """What the fields of this name hold, wherever in a document they are."""
+    if isinstance(document, list):
+        for item in document:
+            yield from _values(item, field)
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            if name == field:
+                yield value
+            else:
+                yield from _values(value, field)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,7 @@ import msgspec
 
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
-from muarl.errors import EpisodeError, RecordError
+from muarl.errors import EpisodeError, RecordError, SpecError
 from muarl.messages import ToolCall
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
@@ -51,7 +51,17 @@ async def replay_all(
         episodes: Gone through once.
         tell: Takes each difference.
         predicates: As in `replay_differences`.
+
+    Raises:
+        SpecError: What the domain's tools change outlives a dialogue; a replay would do it again.
     """
+    tools = domain.spec.tools
+    if tools.writes_outside and domain.spec.writes:
+        message = (
+            "its tools change something outside the dialogue's own world (tools.external), which a "
+            "replay would do again; `muarl score` calls no tool for what happened"
+        )
+        raise SpecError([domain.located.problem(("tools",), message)])
     tasks = StoredTasks(domain)
     tally = Replayed()
     for episode in episodes:

@@ -253,7 +253,7 @@ class VllmServerPolicy:
                 f"no vLLM server holds version {self._version} of the weights"
                 + (f" (last try: {failures[-1]})" if failures else "")
             )
-        if min(barred.get(endpoint, now) for endpoint in well) > deadline.deadline:
+        if failures and min(barred.get(endpoint, now) for endpoint in well) > deadline.deadline:
             raise PolicyError(
                 f"the vLLM server at {failures[-1]}; the next try would come after the "
                 f"{self._timeout_s:g} s that a message may take"

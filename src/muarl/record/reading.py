@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from muarl.record.episode import Episode, EpisodeHead
@@ -15,7 +16,8 @@ class StoredEpisodes:
     Each episode comes once. A journal may hold two records of a key, since a resumed run tries the
     faults of the earlier one again: of these the last counts.
 
-    One episode is in memory at a time; of all others some hundred bytes each.
+    One episode is in memory at a time; of all others some hundred bytes each. What was appended
+    after the journals were first gone through is left out.
 
     Args:
         journals: Files, in the order to read them.
@@ -32,10 +34,9 @@ class StoredEpisodes:
         Raises:
             RecordError: A journal cannot be read.
         """
-        counts = self._last()
         for number, journal in enumerate(self._journals):
             for place, episode in enumerate(read_journal(journal)):
-                if counts.get(hash(episode.key)) == (number, place):
+                if self._last.get(hash(episode.key)) == (number, place):
                     yield episode
 
     def heads(self) -> Iterator[EpisodeHead]:
@@ -44,12 +45,12 @@ class StoredEpisodes:
         Raises:
             RecordError: A journal cannot be read.
         """
-        counts = self._last()
         for number, journal in enumerate(self._journals):
             for place, head in enumerate(read_heads(journal)):
-                if counts.get(hash(head.key)) == (number, place):
+                if self._last.get(hash(head.key)) == (number, place):
                     yield head
 
+    @cached_property
     def _last(self) -> dict[int, tuple[int, int]]:
         """Hash of each key to the journal and the place of its last record.
 

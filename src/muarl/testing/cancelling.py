@@ -8,7 +8,6 @@ turn comes, cancels at every `await` there is, whichever task it is in.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 import types
@@ -223,13 +222,12 @@ def _files() -> set[str]:
 
 
 def _threads_and_children() -> set[str]:
-    threads = {f"thread {t.name!r}" for t in threading.enumerate()}
-    children = {
-        f"process {pid}"
-        for task in Path(f"/proc/{os.getpid()}/task").iterdir()
-        for pid in (task / "children").read_text(encoding="ascii").split()
-    }
-    return {name for name in threads if _IDLE_THREAD not in name} | children
+    found = {f"thread {t.name!r}" for t in threading.enumerate() if _IDLE_THREAD not in t.name}
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            children = (task / "children").read_text(encoding="ascii").split()
+            found |= {f"process {pid}" for pid in children}
+    return found
 
 
 def _lasting(before: set[str]) -> list[str]:

@@ -39,12 +39,11 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from muarl import __version__
 from muarl.tools.sdk_logs import hear
 
 Answer = TypeVar("Answer", bound=Result)
 
-_INFO = {"name": "muarl", "version": __version__}
+_INFO = {"name": "muarl", "version": "1"}
 _ENVELOPE = {
     PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
     CLIENT_INFO_META_KEY: _INFO,

@@ -8,11 +8,12 @@ names.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -28,6 +29,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from muarl.errors import ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.sdk_logs import CrashLog
@@ -216,20 +218,35 @@ class _Home:
         words = ""
         if self._rubbish is not None:
             words += f"; it printed {self._rubbish!r} to stdout, where only MCP messages belong"
-        with open(self.stderr.name, "rb") as said:
-            said.seek(max(0, said.seek(0, 2) - _LAST_BYTES))
-            lines = said.read().decode("utf-8", "replace").splitlines()
+        # Not by its name, which whoever cleans up temporary files may have taken away.
+        said = self.stderr.fileno()
+        start = max(0, os.fstat(said).st_size - _LAST_BYTES)
+        lines = os.pread(said, _LAST_BYTES, start).decode("utf-8", "replace").splitlines()
         last = [line.strip() for line in lines if line.strip(" ^~") and not _HEADING.match(line)]
         return words + (f"; its stderr ends: {' | '.join(last[-_LAST_LINES:])}" if last else "")
 
 
 @contextmanager
 def _home(world: World) -> Iterator[_Home]:
-    """A folder for one server, with the dialogue's world in it."""
-    # A server that was killed may leave children that still write here.
-    with tempfile.TemporaryDirectory(prefix="muarl-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        with (folder / "stderr").open("w", encoding="utf-8") as stderr:
+    """A folder for one server, with the dialogue's world in it.
+
+    Raises:
+        ToolServerError: The disk has no room for it.
+    """
+    with ExitStack() as held:
+        try:
+            # A server that was killed may leave children that still write here.
+            folder = Path(
+                held.enter_context(
+                    tempfile.TemporaryDirectory(prefix="muarl-", ignore_cleanup_errors=True)
+                )
+            )
+            stderr = held.enter_context((folder / "stderr").open("w+", encoding="utf-8"))
             home = _Home(folder, stderr)
             home.world.write_text(json.dumps(plain(world)), encoding="utf-8")
-            yield home
+        except OSError as error:
+            raise ToolServerError(
+                f"no folder for a tool server in {tempfile.gettempdir()}: {error.strerror}. Make "
+                "room there, or set TMPDIR"
+            ) from error
+        yield home

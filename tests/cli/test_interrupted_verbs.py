@@ -1,0 +1,114 @@
+"""Ctrl-C once drains, twice ends at once; either way the journal can be read (laws L7 and L9)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from short_run import write_run
+
+from muarl import cli
+from muarl.domain import load_domain_of
+from muarl.record import JournalWriter, read_journal
+from muarl.spec import load_run
+from muarl.train.policy_model import open_model
+
+EPISODES, CONCURRENCY = 60, 16
+LIMITS = {"concurrency": CONCURRENCY, "max_tokens": 16, "context_tokens": 1024, "max_turns": 4}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run file, and a model that has learned nothing."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    path = write_run(
+        folder,
+        rollout=LIMITS,
+        eval={"episodes": EPISODES, "temperatures": [1.0]},
+        cold_start={"episodes": 16, "steps": 2},
+    )
+    located = load_run(path)
+    anyio.run(open_model, load_domain_of(located), located.spec, path, folder / "model")
+    return folder
+
+
+@pytest.fixture
+def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Ctrl-C, as the journal gets its n-th episode."""
+
+    def arrange(*numbers: int) -> None:
+        append, count = JournalWriter.append, 0
+
+        def appended(self: JournalWriter, episode: object) -> None:
+            nonlocal count
+            append(self, episode)  # type: ignore[arg-type]
+            count += 1
+            if count in numbers:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(JournalWriter, "append", appended)
+
+    return arrange
+
+
+def run_verb(folder: Path, verb: str, out: Path) -> int:
+    who = {"rollout": ["--expert"], "eval": ["--model", str(folder / "model")], "train": []}[verb]
+    return cli.main([verb, str(folder / "run.yaml"), *who, "--out", str(out)])
+
+
+def journaled(out: Path) -> int:
+    keys = [episode.key for episode in read_journal(out / "episodes.journal")]
+    assert len(keys) == len(set(keys))
+    return len(keys)
+
+
+@pytest.mark.parametrize("verb", ["rollout", "eval", "train"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_drains_and_a_second_one_ends_at_once(
+    folder: Path,
+    tmp_path: Path,
+    interrupt_at: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    times: int,
+) -> None:
+    interrupt_at(3, 4) if times == 2 else interrupt_at(3)
+    threads = set(threading.enumerate())
+    assert run_verb(folder, verb, tmp_path) == 130
+    said = capsys.readouterr().err
+    assert said.rstrip().endswith("muarl: interrupted")
+    assert "Traceback" not in said
+    assert ("--resume" in said) == (verb != "eval")
+    finished = journaled(tmp_path)
+    if times == 1:
+        assert CONCURRENCY <= finished < EPISODES, "what is live is finished, and no more begins"
+    else:
+        # The embedded engine samples all dialogues as one batch: they may end at the same instant.
+        most = CONCURRENCY if verb == "eval" else CONCURRENCY - 1
+        assert 4 <= finished <= most, "what is live is given up"
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)
+        assert not thread.is_alive(), thread
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupted_rollout_goes_on_to_the_episodes_of_one_that_was_not(
+    folder: Path, tmp_path: Path, interrupt_at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context():
+        interrupt_at(7, 8)
+        assert run_verb(folder, "rollout", tmp_path / "broken") == 130
+    monkeypatch.undo()
+    resume = ["--expert", "--out", str(tmp_path / "broken"), "--resume"]
+    assert cli.main(["rollout", str(folder / "run.yaml"), *resume]) == 0
+    assert run_verb(folder, "rollout", tmp_path / "whole") == 0
+    broken, whole = (
+        {str(e.key): e for e in read_journal(tmp_path / name / "episodes.journal")}
+        for name in ("broken", "whole")
+    )
+    assert broken == whole
