@@ -167,6 +167,15 @@ class TestFaults:
             await policy.generate(ask())
         assert len(broken.messages) == 1
 
+    async def test_a_message_that_found_its_server_left_alone_says_why(self) -> None:
+        async with fake_vllm() as (fake,), policy_of([fake], timeout_s=0.3) as policy:
+            policy._fleet.endpoints[0].breaker = Breaker(failures=1, first_rest_s=60)
+            fake.refuses.add("/inference/v1/generate")
+            for _ in range(2):  # the second is not sent at all
+                with pytest.raises(EpisodeTimeout, match=r"answered 500.* within 0\.3 s"):
+                    await policy.generate(ask())
+        assert sum(request.method == "POST" for request in fake.server.requests) == 2 + 1
+
     async def test_what_will_not_pass_is_not_tried_again(self) -> None:
         async with fake_vllm() as (fake,), policy_of([fake]) as policy:
             fake._generate = lambda _: HttpAnswer(400, b'{"message": "prompt too long"}')  # type: ignore[method-assign]
