@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import anyio
+import anyio.lowlevel
 import pytest
 import torch
 from transformers import (
@@ -17,7 +18,7 @@ from transformers import (
 )
 
 from muarl.errors import PolicyError, SetupError
-from muarl.policy import GenerateRequest, Generation
+from muarl.policy import EngineLoad, GenerateRequest, Generation
 from muarl.policy.torch_sampler import TorchPolicy
 
 pytestmark = pytest.mark.anyio
@@ -318,6 +319,21 @@ async def test_cancelling_a_call_frees_its_slot() -> None:
             tasks.cancel_scope.cancel()
         with anyio.fail_after(10):  # the only slot would be busy for minutes
             await policy.generate(ask(PREFIX, dialogue="next"))
+
+
+async def test_it_says_how_many_messages_it_samples_and_how_many_wait_for_a_slot() -> None:
+    async with (
+        TorchPolicy(qwen(), max_len=256, slots=2) as policy,
+        anyio.create_task_group() as ask_all,
+    ):
+        assert policy.load() == EngineLoad(running=0, waiting=0, kv_use=0.0)
+        for number in range(3):
+            request = ask([1, 2, 3], dialogue=str(number), max_tokens=200)
+            ask_all.start_soon(policy.generate, request)
+        with anyio.fail_after(60):
+            while policy.load() != EngineLoad(running=2, waiting=1, kv_use=1.0):
+                await anyio.lowlevel.checkpoint()
+        ask_all.cancel_scope.cancel()
 
 
 async def test_after_a_weight_change_nothing_of_the_old_weights_is_used() -> None:

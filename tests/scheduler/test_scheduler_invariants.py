@@ -90,7 +90,7 @@ def test_every_dialogue_ends_once_within_the_cap_and_comes_in_its_whole_group(
 @given(play=plays())
 def test_the_cap_is_used_to_the_full(play: Any) -> None:
     keys, acts, limits = play
-    # One starts in each pass of the loop; one that ends in its first pass makes room for the next.
+    # Few start in each pass of the loop; one that ends in its first pass makes room for the next.
     slow = {k: [Act(max(act.seconds, 0.5), act.outcome) for act in acts[k]] for k in keys}
     stage = Stage(slow)
     run_in_virtual_time(stage.run_all, keys, limits)

@@ -4,7 +4,7 @@ Owns: admission, grouping, deadlines, retries, the fuse, what is journaled when,
 Does not own: what happens inside a dialogue, how a fault is told from an answer.
 
 What is to be done is decided by state machines without awaits (`Admission`, `Window`, `Fuse`); the
-shell carries it out. One task starts dialogues, one in each pass of the event loop, so that the
+shell carries it out. One task starts dialogues, a few in each pass of the event loop, so that the
 loop stays free for those that talk already; each dialogue has a task of its own.
 
 Invariants, each with a property test:
@@ -45,6 +45,9 @@ from muarl.scheduler.window import PERIOD_S, Window
 
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
+
+_STARTS_PER_PASS = 4
+"""A start costs as much as a turn. All at once, thousands would hold up for seconds who talks."""
 
 ReadLoad = Callable[[], EngineLoad | None]
 """How busy the policy's engine is now; None where it cannot say."""
@@ -265,6 +268,7 @@ class _Shell:
 
     async def admit(self) -> None:
         """Start what may start; end the stream when nothing is left that ever could."""
+        started = 0
         while True:
             now = anyio.current_time()
             self._follow_engine(now)
@@ -279,7 +283,9 @@ class _Shell:
                 self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
             else:
                 self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
-            await anyio.lowlevel.checkpoint()
+            started += 1
+            if started % _STARTS_PER_PASS == 0:
+                await anyio.lowlevel.checkpoint()
         self._send.close()
 
     async def _change(self) -> None:
