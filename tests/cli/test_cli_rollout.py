@@ -151,3 +151,22 @@ def test_the_model_that_is_to_play_is_not_overwritten(
         ending = muarl(verb, run_file, "--model", model, "--out", out, "--overwrite")
         ending.refuses(1, f"--overwrite would remove {model}, which this run reads")
     assert len(journal(out)) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("domain.yaml", "Be kind.", "Be curt.", "was played under other `rules`"),
+        ("held_out.yaml", "goal: Cancel W2.", "goal: Keep W2.", "task 'cancel-2' is not the one"),
+        ("held_out.yaml", "id: cancel-2", "id: cancel-3", "has no task 'cancel-2'"),
+    ],
+)
+def test_a_rollout_is_not_taken_up_in_a_domain_that_changed_since_L10(
+    file: str, old: str, new: str, says: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--episodes", 2, "--out", out]
+    assert muarl(*roll).code == 0
+    spoil(run_file.parent / file, old, new)
+    ending = muarl(*roll, "--resume")
+    ending.refuses(1, "the domain is not the one that the run was begun with", says)
+    assert len(journal(out)) == 2

@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
+from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import TRIVIAL
 from muarl.domain import Domain
 from muarl.errors import RecordError, SpecError
@@ -84,6 +85,7 @@ async def train(
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
+        SetupError: The run was begun with another domain.
     """
     run = located.spec
     domain = domain or await ready_domain(located)
@@ -91,6 +93,7 @@ async def train(
         journal = stack.enter_context(JournalWriter(folder.journal))
         # A fault of last time is tried again: what caused it may have been mended.
         done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
+        refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
         prompt = await shared_prompt(domain, renderer)
