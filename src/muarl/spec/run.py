@@ -13,6 +13,7 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class TinyModelSpec(Spec):
@@ -197,7 +198,7 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+    seed: Seed = 0
     """Every random choice of the run follows from it."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
