@@ -13,6 +13,7 @@ from spec_files import spoil
 
 from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
 from muarl.record.codec import encode_episode
+from muarl.render import train_tokenizer
 from muarl.testing import build_episode
 
 
@@ -139,14 +140,31 @@ def test_wrong_usage_is_said_before_anything_is_made(
     assert not out.exists()
 
 
+def model_without_weights(folder: Path) -> None:
+    """As much of a model as is looked at before the weights are."""
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    train_tokenizer([], vocab_size=300).save(folder)
+
+
+@pytest.mark.parametrize("verb", ["rollout", "eval"])
+def test_a_context_that_rules_and_tools_fill_is_refused_before_anything_is_made(
+    verb: str, muarl: InProcess, run_file: Path, out: Path, tmp_path: Path
+) -> None:
+    model_without_weights(tmp_path / "model")
+    spoil(run_file, "context_tokens: 1024", "context_tokens: 20")
+    ending = muarl(verb, run_file, "--model", tmp_path / "model", "--out", out)
+    ending.refuses(2, f"{run_file}:6:", "not one message fits into 20. Raise it")
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("verb", ["rollout", "eval"])
 def test_the_model_that_is_to_play_is_not_overwritten(
     verb: str, muarl: InProcess, run_file: Path, out: Path
 ) -> None:
     assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out).code == 0
-    (out / "model").mkdir()
-    for name in ("config.json", "tokenizer.json"):
-        (out / "model" / name).write_text("{}")
+    model_without_weights(out / "model")
+    spoil(run_file, "context_tokens: 1024", "context_tokens: 8192")
     for model in (out, out / "model"):
         ending = muarl(verb, run_file, "--model", model, "--out", out, "--overwrite")
         ending.refuses(1, f"--overwrite would remove {model}, which this run reads")

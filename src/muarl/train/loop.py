@@ -25,7 +25,7 @@ from muarl.data.demonstrations import demonstrations
 from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import TRIVIAL
 from muarl.domain import Domain
-from muarl.errors import RecordError, SpecError
+from muarl.errors import RecordError
 from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
@@ -53,7 +53,7 @@ from muarl.train.grpo import (
 )
 from muarl.train.policy_model import open_model, samples_of, save_with_tokenizer
 from muarl.train.progress import Progress
-from muarl.train.ready import ready_domain
+from muarl.train.ready import ready_domain, refuse_no_room
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
@@ -97,24 +97,13 @@ async def train(
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
         prompt = await shared_prompt(domain, renderer)
-        _check_room(located, prompt)
+        refuse_no_room(located, prompt)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         observation = observation or Observation()
         await _Run(
             run, domain, folder, journal, done, model, renderer, prompt, progress, stop, observation
         ).go()
-
-
-def _check_room(located: Located[RunSpec], prompt: list[int]) -> None:
-    """Refuse a context that the rules and the tools' schemas fill by themselves."""
-    limits = located.spec.rollout
-    if len(prompt) + limits.max_tokens > limits.context_tokens:
-        message = (
-            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
-            f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
-        )
-        raise SpecError([located.problem(("rollout", "context_tokens"), message)])
 
 
 class _Run:
