@@ -14,7 +14,9 @@ from spec_files import spoil
 from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
 from muarl.record.codec import encode_episode
 from muarl.render import train_tokenizer
+from muarl.spec import load_run
 from muarl.testing import build_episode
+from muarl.train.run_folder import RunFolder
 
 
 def stored(*folders: Path) -> dict[str, bytes]:
@@ -188,3 +190,18 @@ def test_a_rollout_is_not_taken_up_in_a_domain_that_changed_since_L10(
     ending = muarl(*roll, "--resume")
     ending.refuses(1, "the domain is not the one that the run was begun with", says)
     assert len(journal(out)) == 2
+
+
+@pytest.mark.parametrize("part", ["", "model"])
+def test_tasks_the_model_was_trained_on_are_not_evaluated_L10(
+    part: str, muarl: InProcess, run_file: Path, out: Path, tmp_path: Path
+) -> None:
+    trained = RunFolder.create(
+        out, load_run(run_file).spec.moved(run_file.parent, out), resume=False, overwrite=False
+    )
+    model_without_weights(trained.model)
+    spoil(run_file, "grpo: {iterations: 1, tasks_per_iteration: 1}\n", "")
+    spoil(run_file, "eval: {", "eval: {split: train, ")
+    ending = muarl("eval", run_file, "--model", out / part, "--out", tmp_path / "eval")
+    ending.refuses(2, "split 'train' shares 1 tasks with what is trained on (train)")
+    assert not (tmp_path / "eval").exists()
