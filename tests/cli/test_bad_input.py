@@ -95,6 +95,16 @@ def test_a_spec_that_is_wrong_is_refused_before_anything_is_made(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("seed", ["99999999999999999999999", str(2**63), str(-(2**63) - 1)])
+def test_a_seed_that_no_run_file_may_have_is_refused_as_an_argument_too(
+    seed: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    ending = muarl("train", run_file, "--out", out, f"--seed={seed}")
+    assert ending.code == 2
+    assert f"argument --seed: must be a 64-bit integer, got {seed}" in ending.lines[-1]
+    assert not out.exists()
+
+
 def test_a_habit_that_the_expert_does_not_know_is_refused_where_the_run_names_it(
     muarl: InProcess, run_file: Path, out: Path
 ) -> None:

@@ -13,7 +13,10 @@ from spec_files import spoil
 
 from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
 from muarl.record.codec import encode_episode
+from muarl.render import train_tokenizer
+from muarl.spec import load_run
 from muarl.testing import build_episode
+from muarl.train.run_folder import RunFolder
 
 
 def stored(*folders: Path) -> dict[str, bytes]:
@@ -139,15 +142,66 @@ def test_wrong_usage_is_said_before_anything_is_made(
     assert not out.exists()
 
 
+def model_without_weights(folder: Path) -> None:
+    """As much of a model as is looked at before the weights are."""
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    train_tokenizer([], vocab_size=300).save(folder)
+
+
+@pytest.mark.parametrize("verb", ["rollout", "eval"])
+def test_a_context_that_rules_and_tools_fill_is_refused_before_anything_is_made(
+    verb: str, muarl: InProcess, run_file: Path, out: Path, tmp_path: Path
+) -> None:
+    model_without_weights(tmp_path / "model")
+    spoil(run_file, "context_tokens: 1024", "context_tokens: 20")
+    ending = muarl(verb, run_file, "--model", tmp_path / "model", "--out", out)
+    ending.refuses(2, f"{run_file}:6:", "not one message fits into 20. Raise it")
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("verb", ["rollout", "eval"])
 def test_the_model_that_is_to_play_is_not_overwritten(
     verb: str, muarl: InProcess, run_file: Path, out: Path
 ) -> None:
     assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out).code == 0
-    (out / "model").mkdir()
-    for name in ("config.json", "tokenizer.json"):
-        (out / "model" / name).write_text("{}")
+    model_without_weights(out / "model")
+    spoil(run_file, "context_tokens: 1024", "context_tokens: 8192")
     for model in (out, out / "model"):
         ending = muarl(verb, run_file, "--model", model, "--out", out, "--overwrite")
         ending.refuses(1, f"--overwrite would remove {model}, which this run reads")
     assert len(journal(out)) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("domain.yaml", "Be kind.", "Be curt.", "was played under other `rules`"),
+        ("held_out.yaml", "goal: Cancel W2.", "goal: Keep W2.", "task 'cancel-2' is not the one"),
+        ("held_out.yaml", "id: cancel-2", "id: cancel-3", "has no task 'cancel-2'"),
+    ],
+)
+def test_a_rollout_is_not_taken_up_in_a_domain_that_changed_since_L10(
+    file: str, old: str, new: str, says: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    roll = ["rollout", run_file, "--expert", "--episodes", 2, "--out", out]
+    assert muarl(*roll).code == 0
+    spoil(run_file.parent / file, old, new)
+    ending = muarl(*roll, "--resume")
+    ending.refuses(1, "the domain is not the one that the run was begun with", says)
+    assert len(journal(out)) == 2
+
+
+@pytest.mark.parametrize("part", ["", "model"])
+def test_tasks_the_model_was_trained_on_are_not_evaluated_L10(
+    part: str, muarl: InProcess, run_file: Path, out: Path, tmp_path: Path
+) -> None:
+    trained = RunFolder.create(
+        out, load_run(run_file).spec.moved(run_file.parent, out), resume=False, overwrite=False
+    )
+    model_without_weights(trained.model)
+    spoil(run_file, "grpo: {iterations: 1, tasks_per_iteration: 1}\n", "")
+    spoil(run_file, "eval: {", "eval: {split: train, ")
+    ending = muarl("eval", run_file, "--model", out / part, "--out", tmp_path / "eval")
+    ending.refuses(2, "split 'train' shares 1 tasks with what is trained on (train)")
+    assert not (tmp_path / "eval").exists()

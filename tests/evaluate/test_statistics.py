@@ -13,6 +13,7 @@ from muarl.evaluate.statistics import (
     above_floor,
     bootstrap_mean,
     mean,
+    mean_share,
     pass_at_k,
     pass_hat_k,
     success_rate,
@@ -183,3 +184,21 @@ def test_pass_k_needs_k_trials_of_every_task():
         pass_hat_k({"a": [True, True], "b": [True]}, 2)
     with pytest.raises(ValueError, match="k >= 1"):
         pass_at_k({}, 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("trials", [1, 8])
+def test_a_mean_on_which_all_tasks_agree_is_not_certain(value: float, trials: int) -> None:
+    interval = mean_share({f"t{i}": [value] * trials for i in range(10)})
+    assert interval.value == value
+    assert interval.n == 10 * trials
+    assert (interval.low, interval.high) == (
+        wilson(int(value * 10), 10).low,
+        wilson(int(value * 10), 10).high,
+    )
+    assert interval.high - interval.low > 0.2
+    one = mean_share({"t": [value]})
+    assert one.high - one.low > interval.high - interval.low
+    unequal = {"a": [0.0, 1.0], "b": [1.0, 1.0]}
+    assert mean_share(unequal) == bootstrap_mean(unequal)
+    assert mean_share({}).value is None

@@ -298,3 +298,20 @@ def test_later_findings_still_name_a_line(folder: Path) -> None:
     assert (at_key.line, at_key.column) == (11, 5)
     left_out = tasks.problem(("tasks", 0, "reward", 0), "?")
     assert (left_out.line, left_out.column) == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("{tiny: {}}", "{tiny: {num_heads: 3, num_kv_heads: 2}}", "must be a multiple of num_kv"),
+        ("{tiny: {}}", "{tiny: {hidden_size: 1000000000000}}", "is not tiny: at most 1e+09"),
+        ("{tiny: {}}", "{tiny: {head_dim: 15}}", "head_dim"),
+        ("version: 1", "version: 1\nthreads: 9223372036854775807", "threads"),
+    ],
+)
+def test_a_model_that_cannot_be_built_is_refused_where_it_is_described(
+    old: str, new: str, says: str, folder: Path
+) -> None:
+    spoil(folder / "run.yaml", old, new)
+    (message,) = problems(folder / "run.yaml")
+    assert says in message

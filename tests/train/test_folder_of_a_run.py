@@ -160,11 +160,30 @@ def test_a_damaged_line_is_named_L9(tmp_path: Path, line: bytes) -> None:
         list(folder.lines())
 
 
+@pytest.mark.parametrize(
+    ("line", "lacks"),
+    [
+        (b"{}", "kind"),
+        (b'{"kind": "eval"}', "phase, temperature"),
+        (b'{"kind": "iteration", "step": 1}', "iteration"),
+        (b'{"kind": "cold_start"}', "step"),
+        (b'{"kind": "floor"}', "name"),
+    ],
+)
+def test_a_line_that_does_not_say_what_it_is_of_is_named_L9(
+    line: bytes, lacks: str, tmp_path: Path
+) -> None:
+    folder = create(tmp_path / "run")
+    torn(folder, line + b"\n")
+    with pytest.raises(RecordError, match=rf"metrics\.jsonl:1: no line .* it lacks {lacks}\. Rem"):
+        create(folder.path, resume=True)
+
+
 def test_lines_that_are_written_again_are_dropped_first(tmp_path: Path) -> None:
     folder = create(tmp_path / "run")
     for number in range(4):
         folder.log("iteration", iteration=number, text="é\n")
-    folder.log("eval", phase="cold")
+    folder.log("eval", phase="cold", temperature=1.0)
     folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < 2)
     assert [line.get("iteration", "eval") for line in folder.lines()] == [0, 1, "eval"]
 

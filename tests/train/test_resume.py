@@ -218,3 +218,13 @@ def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
     state.write_text(json.dumps({**json.loads(state.read_text()), "counters": counters}))
     with pytest.raises(RecordError, match="checkpoint` is damaged: it does not say how far"):
         carry_out(run_file, out, resume=True)
+
+
+@pytest.mark.timeout(300)
+def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
+    run_file = write_run(tmp_path)
+    break_off(run_file, tmp_path / "out", "floor", 2)
+    domain = tmp_path / "desk" / "domain.yaml"
+    domain.write_text(domain.read_text().replace("rules: |-\n", "rules: |-\n  Be brief.\n", 1))
+    with pytest.raises(SetupError, match=r"cannot resume.*played under other `rules`"):
+        carry_out(run_file, tmp_path / "out", resume=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from muarl.spec.run import Seed
+
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare `--out` and `--overwrite`."""
@@ -35,3 +39,16 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
     return number
+
+
+def seed(text: str) -> int:
+    """Read a seed, within the bounds that a run file's has.
+
+    Raises:
+        ArgumentTypeError: It is beyond them; argparse prints it.
+    """
+    number = int(text)
+    try:
+        return TypeAdapter(Seed).validate_python(number)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"must be a 64-bit integer, got {number}") from None

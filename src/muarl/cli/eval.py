@@ -39,12 +39,20 @@ def run(args: argparse.Namespace) -> int:
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
-    from muarl.train.ready import files_of_run, ready_domain, require_engine
+    from muarl.train.ready import (
+        files_of_run,
+        ready_domain,
+        refuse_trained_tasks,
+        require_engine,
+        require_room,
+    )
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    refuse_trained_tasks(spec, domain, args.model)
+    anyio.run(require_room, located, domain, args.model)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     moved = spec.moved(args.spec.parent, out)
     folder = RunFolder.create(

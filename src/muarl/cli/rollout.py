@@ -98,13 +98,15 @@ def run(args: argparse.Namespace) -> int:
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
     from muarl.train.playing import roll_out
-    from muarl.train.ready import files_of_run, ready_domain, require_engine
+    from muarl.train.ready import files_of_run, ready_domain, require_engine, require_room
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    if args.model is not None:
+        anyio.run(require_room, located, domain, args.model)
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
         domain.expert(tasks[0], {}, generator(0))

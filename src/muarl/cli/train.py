@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from muarl.cli._arguments import add_otel, add_out
+from muarl.cli._arguments import add_otel, add_out, seed
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_out(parser, "runs/<name of the run file>")
     parser.add_argument("--resume", action="store_true", help="go on with the run in that folder")
     add_otel(parser)
-    parser.add_argument("--seed", type=int, help="instead of the run file's seed")
+    parser.add_argument("--seed", type=seed, help="instead of the run file's seed")
 
 
 def run(args: argparse.Namespace) -> int:

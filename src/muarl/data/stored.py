@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from muarl.domain import Domain
-from muarl.errors import RecordError
-from muarl.record import Episode
+from muarl.errors import RecordError, SetupError
+from muarl.record import Episode, EpisodeHead
 from muarl.spec import TaskSpec
 from muarl.world import World, apply_changes
 
@@ -16,7 +18,7 @@ class StoredTasks:
         self._domain = domain
         self._by_split: dict[str, dict[str, TaskSpec]] = {}
 
-    def of(self, episode: Episode) -> TaskSpec:
+    def of(self, episode: Episode | EpisodeHead) -> TaskSpec:
         """The task an episode was played on.
 
         Gold calls, reward and metrics may be other ones by now: they only judge what happened.
@@ -65,3 +67,26 @@ class StoredTasks:
             known = self._domain.tasks(split) if split in self._domain.splits else ()
             self._by_split[split] = {task.id: task for task in known}
         return self._by_split[split]
+
+
+def refuse_another_domain(domain: Domain, episodes: Iterable[Episode | EpisodeHead]) -> None:
+    """Make sure that episodes a run wants to count again were played as they would be played now.
+
+    Raises:
+        SetupError: Rules or a task changed since; says which.
+    """
+    tasks = StoredTasks(domain)
+    same: set[tuple[str, str, str]] = set()
+    for episode in episodes:
+        played = (episode.split, episode.key.task_id, episode.task_hash)
+        try:
+            if episode.system != domain.spec.rules:
+                raise RecordError(f"{episode.key} was played under other `rules`")
+            if played not in same:
+                tasks.of(episode)
+                same.add(played)
+        except RecordError as changed:
+            raise SetupError(
+                "the domain is not the one that the run was begun with; cannot resume. Restore it "
+                f"as it was, or use --overwrite to start anew. {changed}"
+            ) from changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
@@ -99,16 +99,24 @@ class HeldOut:
         return [episode for group in groups for episode in group.episodes]
 
 
-def evaluation_tasks(domain: Domain, run: RunSpec) -> list[TaskSpec]:
+def training_splits(run: RunSpec) -> set[str]:
+    """Names of the splits a run trains on."""
+    return {part.split for part in (run.grpo, run.cold_start) if part is not None}
+
+
+def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:
     """The tasks an evaluation plays; disjoint from the training tasks, or it refuses (law L10).
+
+    Args:
+        domain: The domain.
+        run: Says which tasks, and which are trained on.
+        trained: Further splits that the policy was trained on, in an earlier run.
 
     Raises:
         SpecError: A task is in the training split too, by id or by content.
     """
     tasks = domain.tasks(run.eval.split)
-    training = {
-        s for s in (run.grpo and run.grpo.split, run.cold_start and run.cold_start.split) if s
-    }
+    training = training_splits(run) | set(trained)
     seen = {
         identity
         for split in training

@@ -106,25 +106,36 @@ def bootstrap_mean(
     return Interval(value, low, high, n, "bootstrap by task")
 
 
+def mean_share(
+    values_by_task: Mapping[str, Sequence[float]], *, level: float = LEVEL, seed: int = 0
+) -> Interval:
+    """Mean of values in [0, 1], such as rewards: bootstrapped by task.
+
+    If every task scores alike the bootstrap sees no spread and would claim certainty. Wilson with
+    one trial per task, the least information there can be, stands in for it: of all values in
+    [0, 1] with that mean, those at the ends spread the most.
+    """
+    tasks = [values for values in values_by_task.values() if values]
+    shares = {math.fsum(values) / len(values) for values in tasks}
+    if len(shares) != 1:
+        return bootstrap_mean(values_by_task, level=level, seed=seed)
+    share = shares.pop()
+    low, high = _wilson_bounds(share, len(tasks), level)
+    return Interval(share, low, high, sum(map(len, tasks)), "wilson")
+
+
 def success_rate(
     successes_by_task: Mapping[str, Sequence[bool]], *, level: float = LEVEL, seed: int = 0
 ) -> Interval:
     """Share of episodes that succeeded, with the interval its design allows.
 
-    One episode per task: Wilson. Several: bootstrap by task. If then every task scores alike the
-    bootstrap sees no spread and would claim certainty; Wilson with one trial per task, the least
-    information there can be, stands in for it.
+    One episode per task: Wilson. Several: bootstrap by task.
     """
     tasks = [list(trials) for trials in successes_by_task.values() if trials]
     n = sum(map(len, tasks))
     if n == len(tasks):
         return wilson(sum(trials[0] for trials in tasks), n, level)
-    shares = {sum(trials) / len(trials) for trials in tasks}
-    if len(shares) > 1:
-        return bootstrap_mean(successes_by_task, level=level, seed=seed)
-    share = shares.pop()
-    low, high = _wilson_bounds(share, len(tasks), level)
-    return Interval(share, low, high, n, "wilson")
+    return mean_share(successes_by_task, level=level, seed=seed)
 
 
 def mean(values: Sequence[float], level: float = LEVEL) -> Interval:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, success_rate
+from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
 
 CONFIRMED = "confirmed"
@@ -135,6 +135,8 @@ def _mean(
     for episode, value in values:
         if value is not None:
             by_task[episode.task_id].append(value)
-    if not bounded and all(len(of_task) == 1 for of_task in by_task.values()):
+    if bounded:
+        return mean_share(by_task, seed=seed)
+    if all(len(of_task) == 1 for of_task in by_task.values()):
         return mean([value for (value,) in by_task.values()])
     return bootstrap_mean(by_task, seed=seed)

@@ -75,12 +75,20 @@ class EpisodeHead(msgspec.Struct, frozen=True):
         outcome: Why it ended.
         reward: In [0, 1]; None for faults.
         effect: What it changed outside its own world, if anything.
+        domain: Domain id.
+        split: Split of the task.
+        task_hash: Hash of the task's situation.
+        system: The system prompt's text.
     """
 
     key: EpisodeKey
     outcome: Outcome
     reward: float | None = None
     effect: str | None = None
+    domain: str = ""
+    split: str = ""
+    task_hash: str = ""
+    system: str = ""
 
 
 class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

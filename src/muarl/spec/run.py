@@ -13,6 +13,10 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+_LARGEST_TINY = 10**9
+"""Four gigabytes of weights, and three times as much while they are trained."""
 
 
 class TinyModelSpec(Spec):
@@ -28,10 +32,27 @@ class TinyModelSpec(Spec):
     """Attention heads."""
     num_kv_heads: Positive = 4
     """Key and value heads."""
-    head_dim: Positive = 32
-    """Width of one head."""
+    head_dim: Annotated[int, Field(gt=0, multiple_of=2)] = 32
+    """Width of one head; even, since its halves are rotated against each other."""
     ffn_size: Positive = 384
     """Width of the feed-forward layers."""
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> TinyModelSpec:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads "
+                f"({self.num_kv_heads})"
+            )
+        attention = 2 * self.head_dim * (self.num_heads + self.num_kv_heads)
+        layer = self.hidden_size * (attention + 3 * self.ffn_size)
+        size = self.vocab_size * self.hidden_size + self.num_layers * layer
+        if size > _LARGEST_TINY:
+            raise ValueError(
+                f"a model of {size:.1e} weights is not tiny: at most {_LARGEST_TINY:.0e} are made "
+                "here; make it smaller, or name a model's folder under `path`"
+            )
+        return self
 
 
 class ModelSpec(Spec):
@@ -197,11 +218,11 @@ class RunSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+    seed: Seed = 0
     """Every random choice of the run follows from it."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
-    threads: Annotated[int, Field(ge=0)] = 0
+    threads: Annotated[int, Field(ge=0, le=4096)] = 0
     """Torch threads; 0 takes all cores."""
     model: ModelSpec
     """The policy's model."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from muarl.evaluate.statistics import bootstrap_mean
+from muarl.evaluate.statistics import mean_share
 from muarl.kernel.advantage import group_advantages
 from muarl.kernel.step import GrpoMetrics
 from muarl.record import Episode, Sample
@@ -58,7 +58,7 @@ def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
     by_task = {
         group.key[2]: [e.reward for e in group.episodes if e.reward is not None] for group in groups
     }
-    reward = bootstrap_mean({task: r for task, r in by_task.items() if r}, seed=seed)
+    reward = mean_share({task: r for task, r in by_task.items() if r}, seed=seed)
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]
     calls = Counter(name for e in scored for name, _, _ in e.calls())
     return {

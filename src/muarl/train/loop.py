@@ -22,9 +22,10 @@ from transformers import PreTrainedModel
 
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
+from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import TRIVIAL
 from muarl.domain import Domain
-from muarl.errors import RecordError, SpecError
+from muarl.errors import RecordError
 from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
@@ -52,7 +53,7 @@ from muarl.train.grpo import (
 )
 from muarl.train.policy_model import open_model, samples_of, save_with_tokenizer
 from muarl.train.progress import Progress
-from muarl.train.ready import ready_domain
+from muarl.train.ready import ready_domain, refuse_no_room
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
@@ -84,6 +85,7 @@ async def train(
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
+        SetupError: The run was begun with another domain.
     """
     run = located.spec
     domain = domain or await ready_domain(located)
@@ -91,27 +93,17 @@ async def train(
         journal = stack.enter_context(JournalWriter(folder.journal))
         # A fault of last time is tried again: what caused it may have been mended.
         done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
+        refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, folder.model)
         prompt = await shared_prompt(domain, renderer)
-        _check_room(located, prompt)
+        refuse_no_room(located, prompt)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         observation = observation or Observation()
         await _Run(
             run, domain, folder, journal, done, model, renderer, prompt, progress, stop, observation
         ).go()
-
-
-def _check_room(located: Located[RunSpec], prompt: list[int]) -> None:
-    """Refuse a context that the rules and the tools' schemas fill by themselves."""
-    limits = located.spec.rollout
-    if len(prompt) + limits.max_tokens > limits.context_tokens:
-        message = (
-            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
-            f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
-        )
-        raise SpecError([located.problem(("rollout", "context_tokens"), message)])
 
 
 class _Run:

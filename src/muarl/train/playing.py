@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.data.expert import ExpertPolicy
+from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import SetupError
 from muarl.evaluate.held_out import HeldOut
@@ -161,7 +162,9 @@ async def roll_out(
     async with player(domain, run, model) as who:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
-            done = {head.key for head in stored if not head.outcome.is_fault or head.effect}
+            kept = [head for head in stored if not head.outcome.is_fault or head.effect]
+            refuse_another_domain(domain, kept)
+            done = {head.key for head in kept}
             todo = [key for key in keys if key not in done]
             progress.phase("rollout", len(keys))
             runner = DialogueRunner(

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluation_tasks
+from muarl.evaluate.held_out import evaluation_tasks, training_splits
 from muarl.policy.vllm_process import require_vllm
+from muarl.render import Renderer, TextTokenizer
 from muarl.seeds import generator
-from muarl.spec import Located, RunSpec
+from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.references import Finding
+from muarl.train.engines import shared_prompt
 from muarl.train.playing import model_folder
+from muarl.train.run_folder import RunFolder
 from muarl.train.servers import require_servers
 
 
@@ -54,6 +57,53 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
         require_vllm()
     if run.engine.vllm_server is not None:
         await require_servers(run.engine.vllm_server, trains=trains)
+
+
+async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:
+    """Look whether a dialogue of a stored model can begin at all.
+
+    Raises:
+        SpecError: Rules and tools fill the whole context.
+        SetupError: There is no model in the folder.
+    """
+    renderer = Renderer(TextTokenizer.load(model_folder(model)))
+    refuse_no_room(run, await shared_prompt(domain, renderer))
+
+
+def refuse_no_room(run: Located[RunSpec], prompt: list[int]) -> None:
+    """Refuse a context that the rules and the tools' schemas fill by themselves.
+
+    Args:
+        run: Says how much may be held.
+        prompt: What every dialogue begins with.
+
+    Raises:
+        SpecError: Not one message would fit.
+    """
+    limits = run.spec.rollout
+    if len(prompt) + limits.max_tokens > limits.context_tokens:
+        message = (
+            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
+            f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
+        )
+        raise SpecError([run.problem(("rollout", "context_tokens"), message)])
+
+
+def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
+    """Refuse to evaluate a run's model on tasks of this domain that the run trained it on.
+
+    Raises:
+        SpecError: A task is in a split it was trained on (law L10), or the spec that the run left
+            beside the model cannot be read.
+    """
+    for folder in (model, model.resolve().parent):  # the run's, or `model/` in it
+        spec = RunFolder(folder).spec
+        if spec.is_file():
+            before = load_spec(spec, RunSpec)
+            trained_in = before.resolve(before.spec.domain).resolve()
+            if domain.folder.resolve() in (trained_in, trained_in.parent):
+                evaluation_tasks(domain, run, training_splits(before.spec))
+            return
 
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:

