@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 from collections.abc import Awaitable, Callable
 
 import anyio
 
+from muarl.cli._signals import Requests
 from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
+
+_LOOK_S = 0.1
+"""How often a run looks whether it was asked to end."""
 
 
 def prepare_torch(threads: int) -> None:
@@ -48,20 +51,30 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     """
     calm_collector()
     allow_many_connections()
-    anyio.run(_with_signals, work, backend="asyncio")
+    requests = Requests()
+    with requests.heard():
+        was_interrupted = anyio.run(_until_interrupted, work, requests, backend="asyncio")
+    if was_interrupted:
+        raise KeyboardInterrupt
 
 
-async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> None:
+async def _until_interrupted(
+    work: Callable[[StopSignal], Awaitable[None]], requests: Requests
+) -> bool:
+    """Whether it was interrupted; said so, since asyncio logs what a task raises at its very end."""
     stop = StopSignal()
-    async with anyio.create_task_group() as tasks:
+    was_interrupted = False
 
-        async def watch() -> None:
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for _ in signals:
-                    if stop.requested:
-                        raise KeyboardInterrupt
-                    stop.request()
+    async def watch() -> None:
+        while not requests.count:  # noqa: ASYNC110 (a signal handler cannot set an Event)
+            await anyio.sleep(_LOOK_S)
+        stop.request()
 
-        tasks.start_soon(watch)
-        await work(stop)
-        tasks.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await work(stop)
+            tasks.cancel_scope.cancel()
+    except* KeyboardInterrupt:
+        was_interrupted = True
+    return was_interrupted
