@@ -101,7 +101,10 @@ class InProcessClient:
             raise
         except ValidationError:
             raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters") from None
-        except Exception as error:  # boundary: handlers of the author's server raise anything
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # boundary: handlers of the author's raise anything
             hear(error)
             raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
         return answer.model_validate(raw, by_name=False)
