@@ -129,3 +129,14 @@ def test_many_findings_are_cut_and_counted(
     out = capsys.readouterr().out.splitlines()
     assert out[-2:] == ["and 3 more; --json prints all", "23 findings"]
     assert sum("unknown tool 'nope'" in line for line in out) == 20
+
+
+def test_what_the_authors_code_prints_is_no_part_of_the_answer(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools = folder / "tools.py"
+    tools.write_text("print('imported')\n" + tools.read_text())
+    assert main(["check", str(folder), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["sound"]
+    assert "imported" in captured.err

@@ -17,7 +17,7 @@ from muarl.errors import SpecError
 from muarl.evaluate.held_out import HeldOut, evaluation_tasks
 from muarl.record import Outcome
 from muarl.seeds import generator
-from muarl.spec import RunSpec
+from muarl.spec import FactSpec, PredicateSpec, RequestSpec, RunSpec, UserGoalSpec
 from muarl.testing import ScriptedPolicy
 
 
@@ -52,11 +52,12 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def planted(shop: Path, twin: str) -> Domain:
+def planted(shop: Path, twin: str, **changes: object) -> Domain:
     """The shop, with one training task put into the other split."""
     domain = load_domain(shop)
     train, held_out = domain.tasks("train"), domain.tasks("held_out")
-    copy = train[1].model_copy(update={"split": "held_out", **({"id": twin} if twin else {})})
+    changes |= {"split": "held_out", **({"id": twin} if twin else {})}
+    copy = train[1].model_copy(update=changes)
     domain._tasks["held_out"] = (*held_out, copy)
     return domain
 
@@ -75,6 +76,56 @@ def test_a_task_that_is_trained_on_is_refused_by_its_id_and_by_its_content_L10(
 ) -> None:
     with pytest.raises(SpecError, match="shares 1 tasks with what is trained on"):
         evaluation_tasks(planted(shop, twin), run())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"goal": "Cancel W1, please."},
+        {"personas": ["terse"]},
+        {"reward": [PredicateSpec(gold_world=True)]},
+        {
+            "user": UserGoalSpec(
+                requests=[
+                    RequestSpec(
+                        ask="cancel",
+                        facts=[FactSpec(id="order_id", value="W1", disclose="on_request")],
+                    )
+                ]
+            )
+        },
+    ],
+)
+def test_the_same_thing_to_do_in_other_words_is_refused_L10(
+    shop: Path, changes: dict[str, object]
+) -> None:
+    with pytest.raises(SpecError, match="shares 1 tasks with what is trained on"):
+        evaluation_tasks(planted(shop, "renamed", **changes), run())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"world": {"orders": {"W1": {"status": "sent"}}}},
+        {"gold": []},
+        {"user": UserGoalSpec(requests=[RequestSpec(ask="cancel")])},
+    ],
+)
+def test_another_thing_to_do_is_another_task(shop: Path, changes: dict[str, object]) -> None:
+    assert len(evaluation_tasks(planted(shop, "renamed", **changes), run())) == 3
+
+
+def test_where_only_the_goal_says_what_to_do_its_words_are_compared_L10(shop: Path) -> None:
+    bare = {"user": None, "gold": [], "world": {}}
+    domain = planted(shop, "other", **bare, goal="Ask when W1 comes.")
+    first, *others = domain.tasks("train")
+    asks = {"goal": "Ask when W2 comes.", "id": "asks", **bare}
+    domain._tasks["train"] = (first.model_copy(update=asks), *others)
+    assert len(evaluation_tasks(domain, run())) == 3
+    asks["goal"] = "ask when W1 comes"
+    domain._tasks["train"] = (first.model_copy(update=asks), *others)
+    with pytest.raises(SpecError, match="shares 1 tasks"):
+        evaluation_tasks(domain, run())
 
 
 def test_the_training_split_itself_is_refused_L10(shop: Path) -> None:

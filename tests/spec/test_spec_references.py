@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,41 @@ def test_a_dangling_name_in_a_domain(folder: Path, old: str, new: str, problem: 
     spoil(path, old, new)
     found = problems(path)
     assert any(message.startswith(problem) for message in found), found
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "loop"])
+def test_a_file_that_is_none_is_not_said_to_be_missing(folder: Path, kind: str) -> None:
+    tasks = folder / "tasks.yaml"
+    tasks.unlink()
+    make = {
+        "folder": tasks.mkdir,
+        "fifo": lambda: os.mkfifo(tasks),
+        "loop": lambda: tasks.symlink_to(tasks),
+    }
+    make[kind]()
+    assert problems(folder / "domain.yaml") == [
+        "13:11: 'tasks.yaml' is there, but is no file that can be read"
+    ]
+
+
+@pytest.mark.parametrize(
+    "reference", ["./tools.py", "../t.py", "/t.py", "x.y/t.py", "a//t.py", "b.c.py"]
+)
+def test_python_that_could_not_be_imported_as_a_module_is_refused(
+    folder: Path, reference: str
+) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, "tools.py:serve", f"{reference}:serve")
+    (message,) = problems(path)
+    assert message.startswith("6:11: ")
+    assert "file.py:name" in message
+
+
+def test_a_path_that_is_too_long_is_not_there(folder: Path) -> None:
+    path = folder / "run.yaml"
+    spoil(path, "domain: domain.yaml", f"domain: {'x' * 5_000}")
+    with pytest.raises(SpecError, match="2:9: no such file"):
+        load_run(path)
 
 
 def test_personas_that_can_never_be_drawn(folder: Path) -> None:

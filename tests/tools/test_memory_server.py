@@ -173,6 +173,38 @@ async def test_a_tool_that_exits_ends_its_own_call_and_nothing_else_L2(stateless
         assert not (await session.call(call("get_order", order_id="W1"))).is_error
 
 
+async def test_a_low_level_server_that_exits_ends_its_own_call_and_nothing_else_L2() -> None:
+    async def tools(context: object, page: object) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name="leave", input_schema={"type": "object"})])
+
+    async def leave(context: object, call: object) -> CallToolResult:
+        sys.exit("the disk is full")
+
+    def exits(world: World) -> Server[Any]:
+        return Server("shop", on_list_tools=tools, on_call_tool=leave)
+
+    async with MemoryToolServer(exits).session(base()) as session:
+        with pytest.raises(ToolServerError, match="in a call of 'leave': SystemExit: the disk is"):
+            await session.call(call("leave"))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio lets nobody make its `Cancelled`
+async def test_a_tool_that_claims_to_be_cancelled_ends_its_own_call_and_nothing_else_L2() -> None:
+    def cancels(world: World) -> MCPServer:
+        server = serve(world)
+
+        @server.tool()
+        async def leave() -> str:
+            raise anyio.get_cancelled_exc_class()
+
+        return server
+
+    async with MemoryToolServer(cancels).session(base()) as session:
+        with pytest.raises(ToolServerError, match=r"crashed in a call of 'leave'.*CancelledError"):
+            await session.call(call("leave"))
+        assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
 @stateless_or_not
 async def test_a_crash_may_be_an_answer_that_the_policy_reads(stateless: bool) -> None:
     server = MemoryToolServer(serve, stateless=stateless, on_crash="answer")

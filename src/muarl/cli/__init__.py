@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from muarl import __version__
+from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
@@ -25,8 +26,8 @@ VERBS = {
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`."""
 
-FOUND, USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes beside 0: a run failed or a check found something; wrong spec or usage; Ctrl-C."""
+FOUND, USAGE = 1, 2
+"""Exit codes beside 0 and `INTERRUPTED`: a run failed or a check found something; wrong usage."""
 
 _SHOWN = 50
 """Problems printed at once; a generator can make one mistake in a thousand tasks."""
@@ -67,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = did_you_mean(verb, VERBS) or f"; verbs: {', '.join(VERBS)}"
         return _fail(f"unknown verb {verb!r}{hint}", USAGE)
     try:
-        return _dispatch(verb, rest)
+        with terminable():
+            return _dispatch(verb, rest)
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FOUND

@@ -5,13 +5,16 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import signal
 from collections.abc import Awaitable, Callable
 
 import anyio
 
+from muarl.cli._signals import Requests
 from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
+
+_LOOK_S = 0.1
+"""How often a run looks whether it was asked to end."""
 
 
 def prepare_torch(threads: int) -> None:
@@ -51,28 +54,30 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
     """
     calm_collector()
     allow_many_connections()
-    if anyio.run(_with_signals, work, backend="asyncio"):
+    requests = Requests()
+    with requests.heard():
+        was_interrupted = anyio.run(_until_interrupted, work, requests, backend="asyncio")
+    if was_interrupted:
         raise KeyboardInterrupt
 
 
-async def _with_signals(work: Callable[[StopSignal], Awaitable[None]]) -> bool:
-    """Do the work; whether it was ended before its end."""
+async def _until_interrupted(
+    work: Callable[[StopSignal], Awaitable[None]], requests: Requests
+) -> bool:
+    """Whether it was interrupted; said so, since asyncio logs what a task raises at its very end."""
     stop = StopSignal()
-    is_ended = False
-    async with anyio.create_task_group() as tasks:
+    was_interrupted = False
 
-        async def watch() -> None:
-            nonlocal is_ended
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for _ in signals:
-                    if stop.requested:
-                        break
-                    stop.request()
-            # Not by raising KeyboardInterrupt here: asyncio then drops everything where it stands.
-            is_ended = True
+    async def watch() -> None:
+        while not requests.count:  # noqa: ASYNC110 (a signal handler cannot set an Event)
+            await anyio.sleep(_LOOK_S)
+        stop.request()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await work(stop)
             tasks.cancel_scope.cancel()
-
-        tasks.start_soon(watch)
-        await work(stop)
-        tasks.cancel_scope.cancel()
-    return is_ended
+    except* KeyboardInterrupt:
+        was_interrupted = True
+    return was_interrupted

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import trivial_agent
@@ -17,7 +20,7 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
-from muarl.spec import RunSpec, TaskSpec
+from muarl.spec import RequestSpec, RunSpec, TaskSpec, UserGoalSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +116,7 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
         trained: Further splits that the policy was trained on, in an earlier run.
 
     Raises:
-        SpecError: A task is in the training split too, by id or by content.
+        SpecError: A task is in the training split too, by id or by what is to be done.
     """
     tasks = domain.tasks(run.eval.split)
     training = training_splits(run) | set(trained)
@@ -134,5 +137,23 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
 
 
 def _content(task: TaskSpec) -> str:
-    """What a task is made of, whatever it is called and wherever it stands."""
-    return task.model_dump_json(exclude={"id", "split"})
+    """What is to be done in which world: alike in two tasks, one is practice for the other.
+
+    Names, wording, personas, rewards and what she tells only when asked are left out. Where neither
+    gold calls nor facts say what is to be done, the words of the goal do.
+    """
+    found: dict[str, Any] = {
+        "world": task.world,
+        "gold": [[call.tool, call.arguments] for call in task.gold],
+        "facts": _facts(task.user) if task.user else [],
+    }
+    if not task.gold and task.user is None:
+        found["goal"] = re.findall(r"\w+", task.goal.casefold())
+    return json.dumps(found, sort_keys=True)
+
+
+def _facts(goal: UserGoalSpec | RequestSpec) -> list[Any]:
+    facts = sorted([fact.id, fact.value] for fact in goal.facts)
+    if isinstance(goal, UserGoalSpec):
+        return [facts, *map(_facts, goal.requests)]
+    return [goal.ask, facts, goal.instead and _facts(goal.instead)]

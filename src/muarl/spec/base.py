@@ -16,12 +16,12 @@ class Spec(BaseModel):
 
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-PYTHON_REF_PATTERN = r"^[\w./-]+\.py:\w+$"
+PYTHON_REF_PATTERN = r"^([\w-]+/)*[\w-]+\.py:\w+$"
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """An identifier: letters, digits, `_`, `-`, `.`."""
 
 PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
-"""`file.py:name`, the file relative to the spec that names it."""
+"""`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]

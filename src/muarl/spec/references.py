@@ -7,6 +7,7 @@ references, the folder that holds them. Nothing of a domain is imported.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,12 +122,12 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
 
 def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
     """Files a run names that do not exist, and training on what is evaluated."""
-    if not (folder / run.domain).exists():
+    if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
         yield Finding(("domain",), _no_file(folder, run.domain))
     elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
         yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
-    if run.model.path is not None and not (folder / run.model.path).is_dir():
-        yield Finding(("model", "path"), _no_file(folder, run.model.path))
+    if run.model.path is not None and not os.path.isdir(folder / run.model.path):
+        yield Finding(("model", "path"), _no_file(folder, run.model.path, "folder"))
     for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
         if spec is not None and spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
@@ -150,12 +151,12 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     for loc, reference in code.items():
         if reference is not None and (message := _no_python(folder, reference)):
             yield Finding(loc, message)
-    if domain.world.file is not None and not (folder / domain.world.file).is_file():
+    if domain.world.file is not None and not os.path.isfile(folder / domain.world.file):
         yield Finding(("world", "file"), _no_file(folder, domain.world.file))
     for index, pattern in enumerate(domain.tasks.files):
         try:
-            found = any(path.is_file() for path in folder.glob(pattern))
-        except (NotImplementedError, ValueError):
+            found = any(os.path.isfile(path) for path in folder.glob(pattern))
+        except (NotImplementedError, ValueError, OSError, RuntimeError):
             yield Finding(
                 ("tasks", "files", index), f"{pattern!r} is no path relative to this file"
             )
@@ -167,8 +168,10 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             yield Finding(("tasks", "files", index), message)
 
 
-def _no_file(folder: Path, reference: str) -> str:
+def _no_file(folder: Path, reference: str, what: str = "file") -> str:
     target = folder / reference
+    if os.path.lexists(target):
+        return f"{reference!r} is there, but is no {what} that can be read"
     try:
         beside = [entry.name for entry in target.parent.iterdir()]
     except OSError:
@@ -179,7 +182,7 @@ def _no_file(folder: Path, reference: str) -> str:
 def _no_python(folder: Path, reference: str) -> str:
     """Why `file.py:name` cannot be found, or ""; read, never imported."""
     file, _, name = reference.partition(":")
-    if not (folder / file).is_file():
+    if not os.path.isfile(folder / file):
         return _no_file(folder, file)
     try:
         tree = ast.parse((folder / file).read_bytes())

@@ -39,6 +39,7 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
+from muarl.tools.cancelled import is_cancelled
 from muarl.tools.sdk_logs import hear
 
 Answer = TypeVar("Answer", bound=Result)
@@ -100,7 +101,12 @@ class InProcessClient:
             raise
         except ValidationError:
             raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters") from None
-        except Exception as error:  # boundary: handlers of the author's server raise anything
+        except anyio.get_cancelled_exc_class() as error:
+            if is_cancelled():
+                raise
+            hear(error)
+            raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
+        except (Exception, SystemExit) as error:  # boundary: the author's server raises anything
             hear(error)
             raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
         return answer.model_validate(raw, by_name=False)
