@@ -211,7 +211,11 @@ class Domain:
             SpecError: The domain has none, or it does not know a habit.
         """
         if self.spec.expert is None:
-            raise self._problem((), "a cold start needs an expert; name one under `expert`")
+            message = (
+                "expert dialogues are needed (for a cold start, for the tokenizer of a tiny model), "
+                "and the domain names no expert; name one under `expert`"
+            )
+            raise self._problem((), message)
         agent: Agent = self._python.call(
             self.spec.expert, ("expert",), task, dict(imperfections), rng
         )

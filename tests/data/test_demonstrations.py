@@ -261,7 +261,7 @@ async def test_an_agents_message_that_is_too_long_is_cut_as_a_policys_would_be(
 
 async def test_a_domain_without_an_expert_has_no_cold_start(tmp_path: Path) -> None:
     write_all(tmp_path)
-    with pytest.raises(SpecError, match="a cold start needs an expert"):
+    with pytest.raises(SpecError, match="the domain names no expert"):
         await played(tmp_path)
 
 
