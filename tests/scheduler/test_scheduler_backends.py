@@ -212,7 +212,8 @@ async def test_what_a_dialogue_sets_in_its_context_does_not_reach_the_next() -> 
 
 
 async def test_nothing_starts_while_the_event_loop_lags(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "_UNHURRIED", 2)
+    for name in ("_AT_A_STROKE", "_UNHURRIED", "_STARTS_PER_PASS"):
+        monkeypatch.setattr(scheduler, name, 2)
     stage = Stage()
 
     async def busy(plan: EpisodePlan) -> Episode:

@@ -46,13 +46,15 @@ from muarl.scheduler.window import PERIOD_S, Window
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
 
+_AT_A_STROKE = 64
+"""So many dialogues are started in a row; a start costs as much as a turn, and thousands in a row
+would stop all who talk for seconds."""
+_STARTS_PER_PASS = 8
+"""Beyond them, in one pass of the event loop."""
 _UNHURRIED = 256
-"""So many dialogues are started without a look at the event loop: they hold it up for a tenth of a
-second, and the engine has its batch at once."""
-_STARTS_PER_PASS = 4
-"""Beyond them: a start costs as much as a turn, and thousands in a row would stop all who talk."""
+"""So many get started however slow the loop is: the engine shall have its batch."""
 _MAX_LAG_S = 0.02
-"""A pass of the loop that takes longer shows that it does not keep up with those that live."""
+"""Beyond them: a pass that takes longer shows that the loop does not keep up with those that live."""
 
 ReadLoad = Callable[[], EngineLoad | None]
 """How busy the policy's engine is now; None where it cannot say."""
@@ -288,14 +290,13 @@ class _Shell:
                 self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
             else:
                 self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
-            if self.admission.slots_taken > _UNHURRIED:
+            if self.admission.slots_taken > _AT_A_STROKE:
                 started += 1
                 if started % _STARTS_PER_PASS == 0:
                     await self._keep_up()
         self._send.close()
 
-    @staticmethod
-    async def _keep_up() -> None:
+    async def _keep_up(self) -> None:
         """Let the loop make a pass, and wait until it makes them fast enough for more dialogues.
 
         Beyond what the processor can serve, each further dialogue makes all of them slower, until
@@ -305,7 +306,7 @@ class _Shell:
             began = anyio.current_time()
             await anyio.lowlevel.checkpoint()
             lag_s = anyio.current_time() - began
-            if lag_s <= _MAX_LAG_S:
+            if lag_s <= _MAX_LAG_S or self.admission.slots_taken <= _UNHURRIED:
                 return
             await anyio.sleep(lag_s)
 
