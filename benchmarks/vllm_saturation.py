@@ -38,7 +38,7 @@ from muarl.domain import load_domain
 from muarl.evaluate.held_out import HeldOut
 from muarl.http.descriptors import allow_many_connections
 from muarl.kernel.model import load_model
-from muarl.policy import GenerateRequest, Generation, Policy
+from muarl.policy import EngineLoad, GenerateRequest, Generation, Loaded, Policy
 from muarl.policy.vllm_engine import VllmPolicy
 from muarl.policy.vllm_process import end, engine_environment, family, import_vllm
 from muarl.record import Episode
@@ -74,6 +74,9 @@ class Noting:
     @property
     def policy_version(self) -> int:
         return self._policy.policy_version
+
+    def load(self) -> EngineLoad | None:
+        return self._policy.load() if isinstance(self._policy, Loaded) else None
 
     async def generate(self, request: GenerateRequest) -> Generation:
         number = len(self.workload)

@@ -238,6 +238,16 @@ def test_an_engine_that_is_not_installed(
     assert not out.exists()
 
 
+def test_a_vllm_server_that_is_down(
+    muarl: InProcess, run_file: Path, out: Path, closed_port: int
+) -> None:
+    url = f"http://127.0.0.1:{closed_port}"
+    spoil(run_file, "threads: 1", f"threads: 1\nengine: {{vllm_server: {{endpoints: ['{url}']}}}}")
+    ending = muarl("train", run_file, "--out", out)
+    ending.refuses(1, f"muarl: the vLLM server at {url} cannot be reached: ")
+    assert not out.exists()
+
+
 def test_an_endpoint_that_is_down(
     muarl: InProcess, run_file: Path, out: Path, closed_port: int
 ) -> None:

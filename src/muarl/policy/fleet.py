@@ -25,11 +25,13 @@ class Endpoint:
         url: Its base URL.
         breaker: Whether it is well.
         is_stale: It does not hold the weights that it should; nothing is sent to it until it does.
+        last_failure: What went wrong last, in words.
     """
 
     url: str
     breaker: Breaker = field(default_factory=Breaker)
     is_stale: bool = False
+    last_failure: str = ""
 
 
 class Fleet:

@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -72,7 +73,7 @@ class VllmServerPolicy:
         *,
         version: int = 0,
         api_key_env: str | None = None,
-        timeout_s: float = 300.0,
+        timeout_s: float = 100.0,
         sync_timeout_s: float = 300.0,
         logprob_tolerance: float = HALF_TOLERANCE,
         weights_dir: str | Path | None = None,
@@ -234,7 +235,8 @@ class VllmServerPolicy:
             try:
                 return await self._ask(endpoint, permit, body)
             except PassingFailure as failure:
-                failures.append(f"{endpoint.url} {failure}")
+                endpoint.last_failure = f"{endpoint.url} {failure}"
+                failures.append(endpoint.last_failure)
                 wait_s = backoff.next_s() if failure.wait_s is None else failure.wait_s
                 barred[endpoint] = anyio.current_time() + wait_s
 
@@ -252,11 +254,13 @@ class VllmServerPolicy:
                 f"no vLLM server holds version {self._version} of the weights"
                 + (f" (last try: {failures[-1]})" if failures else "")
             )
-        if failures and min(barred.get(endpoint, now) for endpoint in well) > deadline.deadline:
+        if min(barred.get(endpoint, -inf) for endpoint in well) > deadline.deadline:
             raise PolicyError(
                 f"the vLLM server at {failures[-1]}; the next try would come after the "
                 f"{self._timeout_s:g} s that a message may take"
             )
+        if not failures:  # of this message: it found all endpoints left alone, and says why
+            failures += [well[0].last_failure] if well[0].last_failure else []
         wait_s = min(
             max(barred.get(endpoint, now) - now, endpoint.breaker.wait_s(now)) for endpoint in well
         )

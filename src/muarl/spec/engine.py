@@ -53,8 +53,9 @@ class VllmServerSpec(Spec):
     """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
     api_key_env: str | None = None
     """Environment variable that holds the servers' key; the key itself is never written anywhere."""
-    timeout_s: PositiveFloat = 300.0
-    """Seconds one policy message may take, with all its tries and its wait in a server's queue."""
+    timeout_s: PositiveFloat = 100.0
+    """Seconds one policy message may take, with all its tries and its wait in a server's queue; less
+    than a dialogue's `deadline_s`, so that the fault says why."""
     sync: Literal["disk", "nccl"] = "disk"
     """How new weights reach the servers: safetensors that they read, or from GPU to GPU."""
     sync_timeout_s: PositiveFloat = 300.0

@@ -15,14 +15,13 @@ import anyio
 import msgspec
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
-from muarl.http.breaker import Breaker, Permit
+from muarl.http.breaker import Breaker
 from muarl.http.call import Refused, call, reported
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure
 from muarl.http.transport import Send, send
 
 _TRIES = 5
-_LOOK_AGAIN_S = 0.5
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -95,6 +94,7 @@ class ChatClient:
         self._timeout_s = timeout_s
         self._send = send
         self._breaker = Breaker()
+        self._last_failure = ""  # anybody's
 
     def __repr__(self) -> str:
         return f"ChatClient({self.model!r} at {self._url})"
@@ -130,10 +130,8 @@ class ChatClient:
         """Try until it goes well; what goes wrong on the way is added to `failures`."""
         backoff = Backoff()
         for tried in range(1, _TRIES + 1):
-            permit = await self._leave_to_ask()
             try:
-                with reported(self._breaker, permit):
-                    return _read(await call(self._send, self._key, "POST", self._url, body))
+                return await self._ask(body)
             except PassingFailure as error:
                 failure = error
             except Refused as refusal:
@@ -151,13 +149,17 @@ class ChatClient:
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
 
-    async def _leave_to_ask(self) -> Permit:
-        """Wait while the endpoint is left alone."""
-        while True:
-            now = anyio.current_time()
-            if permit := self._breaker.admit(now):
-                return permit
-            await anyio.sleep(min(self._breaker.wait_s(now), _LOOK_AGAIN_S))
+    async def _ask(self, body: bytes) -> ChatReply:
+        """One try; none at all while the endpoint is left alone, which counts as one that failed."""
+        permit = self._breaker.admit(anyio.current_time())
+        if permit is None:
+            raise PassingFailure(self._last_failure)
+        try:
+            with reported(self._breaker, permit):
+                return _read(await call(self._send, self._key, "POST", self._url, body))
+        except PassingFailure as failure:
+            self._last_failure = str(failure)
+            raise
 
     def _error(self, words: str) -> EndpointError:
         return EndpointError(f"{self._url} (model {self.model!r}) {self._key.hide(words)}")
