@@ -148,6 +148,27 @@ async def test_an_endpoint_that_is_down_blows_the_fuse_and_its_errors_are_counte
     assert "resume" in message
 
 
+async def test_a_fault_that_blows_the_fuse_is_journaled_only_if_it_must_not_be_tried_again() -> (
+    None
+):
+    keys = plan_keys(64, 1)
+    stage = Stage()
+
+    async def down(plan: EpisodePlan) -> Episode:
+        await anyio.lowlevel.checkpoint()
+        effect = "pay" if plan.key == keys[-1] else None
+        return build_episode(plan.key, outcome=Outcome.INFRA_FAULT, effect=effect, num_turns=0)
+
+    limits = Limits(concurrency=1, attempts=1, max_fault_rate=0.99)
+    with pytest.raises(FaultRateError):
+        await consume(keys, down, limits=limits, journal=stage.journal)
+    assert stage.journal.keys == keys
+    keys[-1], again = keys[0], Stage()
+    with pytest.raises(FaultRateError):
+        await consume(plan_keys(64, 1), down, limits=limits, journal=again.journal)
+    assert len(again.journal.keys) == 63
+
+
 async def test_a_journal_that_cannot_be_written_stops_the_run() -> None:
     class Full:
         def append(self, episode: Episode) -> None:

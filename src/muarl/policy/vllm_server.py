@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -253,13 +254,13 @@ class VllmServerPolicy:
                 f"no vLLM server holds version {self._version} of the weights"
                 + (f" (last try: {failures[-1]})" if failures else "")
             )
-        if failures and min(barred.get(endpoint, now) for endpoint in well) > deadline.deadline:
+        if min(barred.get(endpoint, -inf) for endpoint in well) > deadline.deadline:
             raise PolicyError(
                 f"the vLLM server at {failures[-1]}; the next try would come after the "
                 f"{self._timeout_s:g} s that a message may take"
             )
-        if not failures:  # of this message: it finds all endpoints left alone, and says why
-            failures.append(well[0].last_failure)
+        if not failures:  # of this message: it found all endpoints left alone, and says why
+            failures += [well[0].last_failure] if well[0].last_failure else []
         wait_s = min(
             max(barred.get(endpoint, now) - now, endpoint.breaker.wait_s(now)) for endpoint in well
         )

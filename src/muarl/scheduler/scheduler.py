@@ -333,17 +333,21 @@ class _Shell:
     def _settle(self, plan: EpisodePlan, episode: Episode) -> Group | None:
         """Judge an attempt; the group, if its last episode is now final.
 
-        A fault blows the fuse before it is journaled, so that a resumed run tries it again.
+        A fault blows the fuse before it is journaled, so that a resumed run tries it again; after an
+        effect it is journaled first, so that none does.
         """
         if episode.key != plan.key:
             raise ValueError(f"the dialogue of {plan.key} gave an episode of {episode.key}")
-        self._fuse.observe(episode)
+        if episode.effect is None:
+            self._fuse.observe(episode)
         wait_s = self.admission.tries_again(plan, episode, anyio.current_time())
         if wait_s is not None:
             self.num_retried += 1
             self._observer.attempt_ended(plan, episode, wait_s)
             return None
         self._journal.append(episode)
+        if episode.effect is not None:
+            self._fuse.observe(episode)
         self.num_final += 1
         self._observer.attempt_ended(plan, episode, None)
         group = self.admission.finish(episode)
