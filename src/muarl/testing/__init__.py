@@ -1,5 +1,15 @@
-"""Stand-ins for tests of dialogues, runs and domains: no model, no endpoint, no waiting."""
+"""Stand-ins for tests of dialogues, runs and domains, and faults to inject into them.
 
+Without faults nothing here needs a model, an endpoint, or time. What can fail does so by a seeded
+`FaultPlan`: an engine (`FaultyPolicy`), an HTTP endpoint (`http_server`), tool servers
+(`FaultyToolServer`, `broken_serve`, `broken_server`), the disk (`FullDisk`). `cancel_everywhere`
+cancels async work at each of its awaits.
+"""
+
+from muarl.testing.cancelling import LivesOnError as LivesOnError
+from muarl.testing.cancelling import at_wait as at_wait
+from muarl.testing.cancelling import cancel_everywhere as cancel_everywhere
+from muarl.testing.cancelling import cancelled_at as cancelled_at
 from muarl.testing.clock import run_in_virtual_time as run_in_virtual_time
 from muarl.testing.clock import virtual_time as virtual_time
 from muarl.testing.episodes import build_episode as build_episode

@@ -19,7 +19,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-from sniffio import current_async_library
 
 Work = Callable[..., Coroutine[Any, Any, object]]
 """Async work; called anew each time, with what is held around it if there is something."""
@@ -106,7 +105,9 @@ def at_wait(wait: int, act: Callable[[], None]) -> Iterator[None]:
         act: What is done, between two steps of the event loop. It does not wait.
     """
     waits = _Waits(wait, act)
-    if current_async_library() == "trio":
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
         import trio
 
         trio.lowlevel.add_instrument(waits)  # type: ignore[arg-type]
@@ -115,7 +116,6 @@ def at_wait(wait: int, act: Callable[[], None]) -> Iterator[None]:
         finally:
             trio.lowlevel.remove_instrument(waits)  # type: ignore[arg-type]
         return
-    loop = asyncio.get_running_loop()
     usual = loop.get_task_factory()
     loop.set_task_factory(waits.make_task)
     try:
@@ -222,7 +222,11 @@ def _files() -> set[str]:
 
 
 def _threads_and_children() -> set[str]:
-    found = {f"thread {t.name!r}" for t in threading.enumerate() if _IDLE_THREAD not in t.name}
+    found = {
+        f"thread {thread.name!r} (id {thread.native_id})"
+        for thread in threading.enumerate()
+        if _IDLE_THREAD not in thread.name
+    }
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
             children = (task / "children").read_text(encoding="ascii").split()
