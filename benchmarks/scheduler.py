@@ -14,7 +14,8 @@ of its own.
                           taking the next chain in order as soon as it is free).
     cpu_ms_per_turn       Processor time of the whole process, over policy messages. A turn holds its
                           share of all else: tool call, user, rendering, session, world, reward,
-                          journal.
+                          journal. The meter is in it too: some tenths of a second a run, which
+                          show at 64 dialogues and not at 4,096.
     rss_kib_per_dialogue  Most memory resident at a time (looked at every 100 ms) less that resident when
                           the first dialogue started, over the dialogues live at once.
     loop_lag_p99_ms       How late a timer of the event loop is, 99th percentile. A loop that stands

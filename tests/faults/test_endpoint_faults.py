@@ -10,6 +10,7 @@ from fault_kit import RATE, keys_of, num_lost, play
 from noting_vllm import NotingVllm
 
 from muarl.domain import Domain, load_domain
+from muarl.http.breaker import Breaker
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.spec.run import LlmUserSpec, UserSpec
 from muarl.testing import HTTP_FAULTS, FaultPlan, chat_answer, http_server
@@ -32,6 +33,10 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter waits, in the same proportions."""
     monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 0.01)
     monkeypatch.setattr("muarl.policy.vllm_server._LOOK_AGAIN_S", 0.02)
+    rests = Breaker.__init__.__kwdefaults__
+    assert rests is not None
+    monkeypatch.setitem(rests, "first_rest_s", rests["first_rest_s"] / 50)
+    monkeypatch.setitem(rests, "longest_rest_s", rests["longest_rest_s"] / 50)
 
 
 def say(messages: list[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from scheduler_stage import Act, Stage, consume, plan_keys
 
 from muarl.errors import FaultRateError, RecordError
 from muarl.record import Episode, JournalWriter, Outcome, read_journal
-from muarl.scheduler import EpisodePlan, Fuse, Limits, run_groups
+from muarl.scheduler import EpisodePlan, Fuse, Limits, run_groups, scheduler
 from muarl.testing import build_episode, build_key
 
 pytestmark = pytest.mark.anyio
@@ -208,6 +209,25 @@ async def test_what_a_dialogue_sets_in_its_context_does_not_reach_the_next() -> 
         plan_keys(5, 2), naming, limits=Limits(concurrency=1), journal=stage.journal
     ) as groups:
         assert len([group async for group in groups]) == 5
+
+
+async def test_nothing_starts_while_the_event_loop_lags(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_AT_A_STROKE", "_UNHURRIED", "_STARTS_PER_PASS"):
+        monkeypatch.setattr(scheduler, name, 2)
+    stage = Stage()
+
+    async def busy(plan: EpisodePlan) -> Episode:
+        stage.live += 1
+        stage.most_live = max(stage.most_live, stage.live)
+        for _ in range(10):
+            time.sleep(0.003)  # noqa: ASYNC251 - the point: it holds up the loop
+            await anyio.sleep(0.012)
+        stage.live -= 1
+        return build_episode(plan.key, num_turns=0)
+
+    # Five keep the loop busy; thirteen make a pass of 40 ms.
+    assert len(await consume(plan_keys(40, 1), busy)) == 40
+    assert stage.most_live < 30
 
 
 async def test_progress_counts_live_final_and_retried() -> None:

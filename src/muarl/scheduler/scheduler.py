@@ -4,8 +4,8 @@ Owns: admission, grouping, deadlines, retries, the fuse, what is journaled when,
 Does not own: what happens inside a dialogue, how a fault is told from an answer.
 
 What is to be done is decided by state machines without awaits (`Admission`, `Window`, `Fuse`); the
-shell carries it out. One task starts dialogues, a few in each pass of the event loop, so that the
-loop stays free for those that talk already; each dialogue has a task of its own.
+shell carries it out. One task starts dialogues, of thousands a few in each pass of the event loop and
+none while it lags, so that those that talk already are served; each dialogue has a task of its own.
 
 Invariants, each with a property test:
   1. every planned dialogue gives exactly one episode, or is named by `Groups.unfinished`;
@@ -46,8 +46,15 @@ from muarl.scheduler.window import PERIOD_S, Window
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
 
-_STARTS_PER_PASS = 4
-"""A start costs as much as a turn. All at once, thousands would hold up for seconds who talks."""
+_AT_A_STROKE = 64
+"""So many dialogues are started in a row; a start costs as much as a turn, and thousands in a row
+would stop all who talk for seconds."""
+_STARTS_PER_PASS = 8
+"""Beyond them, in one pass of the event loop."""
+_UNHURRIED = 256
+"""So many get started however slow the loop is: the engine shall have its batch."""
+_MAX_LAG_S = 0.02
+"""Beyond them: a pass that takes longer shows that the loop does not keep up with those that live."""
 
 ReadLoad = Callable[[], EngineLoad | None]
 """How busy the policy's engine is now; None where it cannot say."""
@@ -283,10 +290,25 @@ class _Shell:
                 self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
             else:
                 self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
-            started += 1
-            if started % _STARTS_PER_PASS == 0:
-                await anyio.lowlevel.checkpoint()
+            if self.admission.slots_taken > _AT_A_STROKE:
+                started += 1
+                if started % _STARTS_PER_PASS == 0:
+                    await self._keep_up()
         self._send.close()
+
+    async def _keep_up(self) -> None:
+        """Let the loop make a pass, and wait until it makes them fast enough for more dialogues.
+
+        Beyond what the processor can serve, each further dialogue makes all of them slower, until
+        their deadlines pass for no other reason.
+        """
+        while True:
+            began = anyio.current_time()
+            await anyio.lowlevel.checkpoint()
+            lag_s = anyio.current_time() - began
+            if lag_s <= _MAX_LAG_S or self.admission.slots_taken <= _UNHURRIED:
+                return
+            await anyio.sleep(lag_s)
 
     async def _change(self) -> None:
         """Wait until something may start that may not start now."""

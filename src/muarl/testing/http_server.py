@@ -9,12 +9,12 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal
 
 import anyio
 import msgspec
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup, TaskStatus
+from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup, TaskStatus
 
 from muarl.testing.plan import FaultPlan
 
@@ -104,7 +104,7 @@ class HttpServer:
         self._slow_s = slow_s
         self._retry_after_s = retry_after_s
         self._down_s = down_s
-        self._goes_down = anyio.Event()
+        self._door: Listener[SocketStream]
         self.url = ""
         self.requests: list[HttpRequest] = []
         self.live = 0
@@ -112,19 +112,25 @@ class HttpServer:
     async def serve(
         self, port: int, connections: TaskGroup, *, task_status: TaskStatus[None]
     ) -> None:
-        """Listen, go away for a while when asked to, and listen again."""
+        """Listen; when the door is closed, open it again after a while."""
         while True:
-            self._goes_down = anyio.Event()
-            listener = await anyio.create_tcp_listener(
+            listening = await anyio.create_tcp_listener(
                 local_host=_HOST, local_port=port, reuse_port=True, backlog=1024
             )
-            async with listener, anyio.create_task_group() as accepting:
-                accepting.start_soon(listener.serve, self._connected, connections)
-                task_status.started()
-                task_status = anyio.TASK_STATUS_IGNORED
-                await self._goes_down.wait()
-                accepting.cancel_scope.cancel()
+            (self._door,) = listening.listeners
+            task_status.started()
+            task_status = anyio.TASK_STATUS_IGNORED
+            try:
+                with suppress(anyio.ClosedResourceError):
+                    await self._door.serve(self._connected, connections)
+            finally:
+                await self.close_door()
             await anyio.sleep(self._down_s)
+
+    async def close_door(self) -> None:
+        """Let nobody in. Cancelling `serve` would do, but asyncio forgets who just then came in."""
+        with anyio.CancelScope(shield=True):
+            await self._door.aclose()
 
     async def _connected(self, stream: SocketStream) -> None:
         self.live += 1
@@ -146,7 +152,7 @@ class HttpServer:
             return
         if fault in ("refused", "reset"):
             if fault == "refused":
-                self._goes_down.set()
+                await self.close_door()
             raw = stream.extra(SocketAttribute.raw_socket)
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             await anyio.aclose_forcefully(stream)
@@ -235,6 +241,7 @@ async def http_server(
             try:
                 yield server
             finally:
+                await server.close_door()
                 tasks.cancel_scope.cancel()
 
 
