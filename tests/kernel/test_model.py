@@ -26,7 +26,7 @@ def test_equal_seeds_give_equal_weights_and_leave_other_draws_alone() -> None:
 
 def test_the_default_is_the_model_of_the_quickstart() -> None:
     model = build_tiny_model(TinyModelSpec(), seed=0, context_tokens=1024, eos_token_id=5)
-    assert sum(p.numel() for p in model.parameters()) == 721_984
+    assert sum(p.numel() for p in model.parameters()) == 771_136
     assert model.config.tie_word_embeddings
     assert model.config.rope_parameters["rope_theta"] == 10_000
     assert (model.config.max_position_embeddings, model.config.eos_token_id) == (1024, 5)

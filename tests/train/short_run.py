@@ -43,9 +43,8 @@ def write_run(folder: Path, **changes: Any) -> Path:
 def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
     """Train to the end; the metrics of its iterations."""
     located = load_run(run_file)
-    folder = RunFolder.create(
-        out, located.spec.moved(run_file.parent, out), resume=resume, overwrite=False
-    )
+    moved = located.spec.moved(run_file.parent, out)
+    folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 
     async def main() -> None:
         await train(located, folder, Silent(), StopSignal())

@@ -47,8 +47,8 @@ class StopAfter:
 
 def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
     located = load_run(run_file)
-    spec = located.spec.moved(run_file.parent, out)
-    folder = RunFolder.create(out, spec, resume=False, overwrite=False)
+    moved = located.spec.moved(run_file.parent, out)
+    folder = RunFolder.create(out, moved, resume=False, overwrite=False)
 
     async def main() -> None:
         stop = StopSignal()
