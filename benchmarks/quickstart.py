@@ -24,9 +24,9 @@ from muarl.train.run_folder import RunFolder, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "specs" / "quickstart.yaml"
-SEEDS = (303, 404, 505)
-"""Never run while settings were chosen. That was done on seeds 0 to 9 and the desk's `dev` tasks; no
-result on the `held_out` tasks was looked at before the settings stood."""
+SEEDS = (606, 707, 808)
+"""Never run while settings were chosen: that was done on seeds 0 to 9 and the desk's `dev` tasks. Seeds
+303, 404 and 505 ran once, before one persona's wordings were changed, and no longer count."""
 
 
 def say(text: str) -> None:
