@@ -48,24 +48,33 @@ async def policy(urls: list[str], weights: list[Weights]) -> AsyncIterator[VllmS
         yield policy
 
 
-async def metric(policy: VllmServerPolicy, name: str) -> list[float]:
+async def metric(policy: VllmServerPolicy, name: str, label: str = "") -> list[float]:
     """What each server's engine itself counts."""
     found = []
     for url in policy.urls:
         text = (await policy.call("GET", f"{url}/metrics")).decode()
-        values = re.findall(rf"^vllm:{name}\{{.*\}} (\S+)$", text, re.MULTILINE)
+        values = re.findall(rf"^vllm:{name}\{{.*{label}.*\}} (\S+)$", text, re.MULTILINE)
         found.append(sum(map(float, values)))
     return found
 
 
-async def until_busy(policy: VllmServerPolicy, requests: int) -> None:
-    """Wait until the engines hold so many requests."""
-    with anyio.fail_after(30):
-        while True:
-            running = await metric(policy, "num_requests_running")
-            waiting = await metric(policy, "num_requests_waiting")
-            if sum(running) + sum(waiting) == requests:
-                return
+async def held(policy: VllmServerPolicy) -> float:
+    """Requests the engines hold now."""
+    running = await metric(policy, "num_requests_running")
+    waiting = await metric(policy, "num_requests_waiting")
+    return sum(running) + sum(waiting)
+
+
+async def until_busy(policy: VllmServerPolicy) -> None:
+    with anyio.fail_after(60):
+        while not await held(policy):
+            pass
+
+
+async def until_idle(policy: VllmServerPolicy) -> None:
+    with anyio.fail_after(60):
+        while await held(policy):
+            pass
 
 
 async def test_logprobs_are_those_of_the_tempered_distribution(
@@ -132,12 +141,17 @@ async def test_a_dialogues_turns_find_their_prefix_in_one_servers_cache(
 
 
 async def test_cancellation_reaches_the_engine(policy: VllmServerPolicy) -> None:
+    ended = sum(await metric(policy, "request_success_total", 'finished_reason="length"'))
     async with anyio.create_task_group() as tasks:
         for number in range(16):
             tasks.start_soon(policy.generate, ask(number, max_tokens=700, dialogue=str(number)))
-        await until_busy(policy, 16)
+        await until_busy(policy)
         tasks.cancel_scope.cancel()
-    await until_busy(policy, 0)
+    await until_idle(policy)
+    # Not idle because they all came to their end.
+    assert (
+        sum(await metric(policy, "request_success_total", 'finished_reason="length"')) < ended + 16
+    )
     assert (await policy.generate(ask(max_tokens=2))).finish_reason == "length"
 
 
@@ -172,7 +186,7 @@ async def test_a_message_in_flight_goes_on_under_the_new_weights(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(talk)
-        await until_busy(policy, 1)
+        await until_busy(policy)
         await policy.load_weights(new.folder, 4, new.probe())
         assert not out, "the message ended before the sync: nothing was tested"
     by_old, by_new = old.gaps(PROMPT, out[0]), new.gaps(PROMPT, out[0])
