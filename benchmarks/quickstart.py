@@ -24,9 +24,10 @@ from muarl.train.run_folder import RunFolder, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "specs" / "quickstart.yaml"
-SEEDS = (606, 707, 808)
-"""Never run while settings were chosen: that was done on seeds 0 to 9 and the desk's `dev` tasks. Seeds
-303, 404 and 505 ran once, before one persona's wordings were changed, and no longer count."""
+SEEDS = (707, 808, 909)
+"""Never run so far. Settings were chosen on seeds 0 to 9 and the desk's `dev` tasks. Seeds 303, 404, 505
+and 606 ran before the last changes and no longer count: held-out results of seed 0 led to another
+wording of one persona, those of 606 to more steps."""
 
 
 def say(text: str) -> None:
