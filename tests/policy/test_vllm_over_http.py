@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 from tiny_weights import PROMPT, TOLERANCE, VOCAB, Weights, ask, ask_all, require_vllm_or_skip
 
 from muarl.errors import PolicyError, SetupError, WeightSyncError
@@ -65,16 +70,38 @@ async def held(policy: VllmServerPolicy) -> float:
     return sum(running) + sum(waiting)
 
 
-async def until_busy(policy: VllmServerPolicy) -> None:
-    with anyio.fail_after(60):
-        while not await held(policy):
-            pass
-
-
 async def until_idle(policy: VllmServerPolicy) -> None:
     with anyio.fail_after(60):
         while await held(policy):
             pass
+
+
+@dataclass
+class Talk:
+    """Talkers that never pause, so that something is in flight whenever one looks."""
+
+    tasks: TaskGroup
+    first_message: anyio.Event = field(default_factory=anyio.Event)
+    messages: list[Generation] = field(default_factory=list)
+    is_over: bool = False
+
+
+@asynccontextmanager
+async def talking(policy: VllmServerPolicy, talkers: int) -> AsyncIterator[Talk]:
+    async def one(number: int) -> None:
+        for seed in count(number, talkers):
+            # Of unequal length, or they would all begin anew at the same time.
+            request = ask(seed, max_tokens=200 + 53 * number, dialogue=str(number))
+            talk.messages.append(await policy.generate(request))
+            talk.first_message.set()
+            if talk.is_over:
+                break
+
+    async with anyio.create_task_group() as tasks:
+        talk = Talk(tasks)
+        for number in range(talkers):
+            tasks.start_soon(one, number)
+        yield talk
 
 
 async def test_logprobs_are_those_of_the_tempered_distribution(
@@ -141,17 +168,14 @@ async def test_a_dialogues_turns_find_their_prefix_in_one_servers_cache(
 
 
 async def test_cancellation_reaches_the_engine(policy: VllmServerPolicy) -> None:
-    ended = sum(await metric(policy, "request_success_total", 'finished_reason="length"'))
-    async with anyio.create_task_group() as tasks:
-        for number in range(16):
-            tasks.start_soon(policy.generate, ask(number, max_tokens=700, dialogue=str(number)))
-        await until_busy(policy)
-        tasks.cancel_scope.cancel()
+    at_their_end = partial(metric, policy, "request_success_total", 'finished_reason="length"')
+    before = sum(await at_their_end())
+    async with talking(policy, 16) as talk:
+        await talk.first_message.wait()
+        talk.tasks.cancel_scope.cancel()
     await until_idle(policy)
-    # Not idle because they all came to their end.
-    assert (
-        sum(await metric(policy, "request_success_total", 'finished_reason="length"')) < ended + 16
-    )
+    # Not idle because what was asked for came to its end.
+    assert sum(await at_their_end()) < before + len(talk.messages) + 16
     assert (await policy.generate(ask(max_tokens=2))).finish_reason == "length"
 
 
@@ -179,23 +203,21 @@ async def test_a_message_in_flight_goes_on_under_the_new_weights(
     policy: VllmServerPolicy, weights: list[Weights]
 ) -> None:
     old, new = weights[0], weights[1]
-    out: list[Generation] = []
-
-    async def talk() -> None:
-        out.append(await policy.generate(ask(9, max_tokens=600)))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(talk)
-        await until_busy(policy)
+    async with talking(policy, 4) as talk:
+        await talk.first_message.wait()
         await policy.load_weights(new.folder, 4, new.probe())
-        assert not out, "the message ended before the sync: nothing was tested"
-    by_old, by_new = old.gaps(PROMPT, out[0]), new.gaps(PROMPT, out[0])
-    switch = next(i for i, gap in enumerate(by_old) if gap > TOLERANCE)
-    assert max(by_new[switch:]) < TOLERANCE
-    if switch:
-        assert (out[0].policy_version, out[0].switches) == (0, (VersionSwitch(switch, 4),))
-    else:
-        assert (out[0].policy_version, out[0].switches) == (4, ())
+        talk.is_over = True
+    switched = 0
+    for out in talk.messages:
+        by_old, by_new = old.gaps(PROMPT, out), new.gaps(PROMPT, out)
+        switch = next((i for i, gap in enumerate(by_old) if gap > TOLERANCE), len(by_old))
+        assert max(by_new[switch:], default=0.0) < TOLERANCE
+        if 0 < switch < len(by_old):
+            assert (out.policy_version, out.switches) == (0, (VersionSwitch(switch, 4),))
+            switched += 1
+        else:
+            assert (out.policy_version, out.switches) == (0 if switch else 4, ())
+    assert switched, "no message was in flight at the sync: nothing was tested"
 
 
 async def test_weights_that_do_not_answer_as_the_trainer_says_are_refused(

@@ -23,6 +23,9 @@ from muarl.testing.plan import FaultPlan
 
 pytestmark = pytest.mark.anyio
 
+MANY = 64
+"""Dialogues of which, wherever their endpoints' ports send them, each endpoint gets some."""
+
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
@@ -91,10 +94,10 @@ class TestMessages:
     async def test_a_dialogue_stays_with_one_endpoint_and_all_have_some(self) -> None:
         async with fake_vllm(3) as fakes, policy_of(fakes) as policy:
             for turn in range(3):
-                for number in range(24):
+                for number in range(MANY):
                     await policy.generate(ask(str(number), prompt_ids=[9] * (turn + 1) + [number]))
         homes = Counter(prompt[-1] for fake in fakes for prompt in fake.messages)
-        assert homes == dict.fromkeys(range(24), 3)
+        assert homes == dict.fromkeys(range(MANY), 3)
         for fake in fakes:
             dialogues = [prompt[-1] for prompt in fake.messages]
             assert dialogues, "how evenly is the fleet's own test: ports differ from run to run"
@@ -316,12 +319,12 @@ class TestWeights:
             weights = save_weights(policy.staging_dir, 0.5)
             await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
             assert f"no more samples from {broken.url}" in caplog.text
-            for number in range(8):
+            for number in range(MANY):
                 assert (await policy.generate(ask(str(number)))).policy_version == 1
             assert not broken.messages
             broken.refuses.clear()
             await policy.load_weights(policy.staging_dir, 2, probe_of(weights))
-            for number in range(8):
+            for number in range(MANY):
                 assert (await policy.generate(ask(str(number)))).policy_version == 2
             assert broken.messages
             assert sound.messages
