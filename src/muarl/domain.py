@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
@@ -281,8 +282,9 @@ class Domain:
             first = errors.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise self._problem(loc, f"{said}: {where}: {first['msg']}") from errors
-        except Exception as error:  # boundary: what lacks its fields raises anything
-            raise self._problem(loc, f"{said}: {type(error).__name__}: {error}") from error
+        except RAISED as error:  # boundary: what lacks its fields raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"{said}: {blame(error)}") from error
 
 
 def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
@@ -301,7 +303,7 @@ class _PythonFolder:
         self._located = located
         folder = located.path.parent.resolve()
         tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
-        self._package = f"muarl_domain_{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
+        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
         if self._package not in sys.modules:
             package = types.ModuleType(self._package)
             package.__path__ = [str(folder)]
@@ -317,16 +319,17 @@ class _PythonFolder:
         module_name = file.removesuffix(".py").replace("/", ".")
         try:
             module = importlib.import_module(f"{self._package}.{module_name}")
-            return getattr(module, name)
         except MuarlError:
             raise
         except ModuleNotFoundError as error:
-            raise self._problem(loc, f"{reference!r} cannot be imported: {error}") from error
-        except AttributeError as error:
-            raise self._problem(loc, f"{file} has no {name!r}") from error
-        except (Exception, SystemExit) as error:  # boundary: the author's module raises anything
-            kind = type(error).__name__
-            raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
+            message = f"{reference!r} cannot be imported: {error}{place(error)}"
+            raise self._problem(loc, message) from error
+        except RAISED as error:  # boundary: the author's module raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"importing {file} raised {blame(error)}") from error
+        if not hasattr(module, name):
+            raise self._problem(loc, f"{file} has no {name!r}")
+        return getattr(module, name)
 
     def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
         """Call what `reference` names.
@@ -340,10 +343,11 @@ class _PythonFolder:
         except MuarlError:
             raise
         except ValueError as error:
-            raise self._problem(loc, f"{reference}: {' '.join(str(error).split())}") from error
-        except (Exception, SystemExit) as error:  # boundary: the author's code raises anything
-            kind = type(error).__name__
-            raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
+            said = " ".join(str(error).split())
+            raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
+        except RAISED as error:  # boundary: the author's code raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"{reference} raised {blame(error)}") from error
 
     def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])
