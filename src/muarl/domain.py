@@ -9,12 +9,13 @@ import random
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from muarl import content
 from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
@@ -54,6 +55,8 @@ class Domain:
         self._gold: dict[str, World] = {}
         self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
         self._base: World | None = None
+        self._content: dict[str, Any] | None = None
+        self._content_hash = ""
         self._server: ToolServer | None = None
 
     @property
@@ -107,6 +110,36 @@ class Domain:
                 raise self._problem(("tasks",), f"there is no split {split!r}; splits: {known}")
             self._tasks[split] = self._load_tasks(split)
         return self._tasks[split]
+
+    async def content(self, splits: Iterable[str]) -> dict[str, Any]:
+        """The table of what it is made of; see `muarl.content.changes`.
+
+        Args:
+            splits: Whose tasks are in it.
+
+        Raises:
+            SpecError: World or tasks cannot be had.
+            ToolServerError: The tool server does not start.
+        """
+        return {
+            **self._shared_content(),
+            **content.schemas_of(await self.tools()),
+            **content.tasks_of({split: self.tasks(split) for split in splits}),
+        }
+
+    def content_hash(self, task: TaskSpec) -> str:
+        """Hash of all that a dialogue of a task, and its reward, follow from in this domain.
+
+        What a server outside the domain's folder does is not in it, but its tools' schemas are in
+        every episode.
+        """
+        self._content_hash = self._content_hash or content.hashed(self._shared_content())
+        return content.hashed([self._content_hash, task.content_hash])
+
+    def _shared_content(self) -> dict[str, Any]:
+        if self._content is None:
+            self._content = content.content_of(self.spec, self.folder, self.base)
+        return self._content
 
     def world_for(self, task: TaskSpec) -> World:
         """A fresh world for one dialogue of a task."""

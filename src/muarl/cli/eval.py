@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import (
+        content_of_run,
         files_of_run,
         ready_domain,
         refuse_trained_tasks,
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         resume=False,
         overwrite=args.overwrite,
         reads=[args.model, *files_of_run(located)],
+        content=anyio.run(content_of_run, domain, spec),
     )
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
     with watched(folder, spec, otel=args.otel) as (observation, progress):

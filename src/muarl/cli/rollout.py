@@ -19,7 +19,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_otel, add_out, positive
+from muarl.cli._arguments import add_otel, add_out, add_resume, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_otel(parser)
     add_out(parser, "runs/<name of the run file>-rollout, and the shard")
-    parser.add_argument("--resume", action="store_true", help="go on with what that folder holds")
+    add_resume(parser, "go on with what that folder holds")
 
 
 def _shard(text: str) -> Shard:
@@ -98,7 +98,13 @@ def run(args: argparse.Namespace) -> int:
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
     from muarl.train.playing import roll_out
-    from muarl.train.ready import files_of_run, ready_domain, require_engine, require_room
+    from muarl.train.ready import (
+        content_of_run,
+        files_of_run,
+        ready_domain,
+        require_engine,
+        require_room,
+    )
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -125,6 +131,8 @@ def run(args: argparse.Namespace) -> int:
             "shard": str(args.shard),
         },
         reads=[*([args.model] if args.model else []), *files_of_run(located)],
+        content=anyio.run(content_of_run, domain, spec),
+        accept_changes=args.accept_changes,
     )
     with watched(folder, spec, otel=args.otel) as (observation, progress):
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
@@ -37,6 +38,16 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     domain.user(spec.user, first, first.personas[0], 0)
     await domain.tools()
     return domain
+
+
+async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
+    """What the domain is made of, as far as the run uses it.
+
+    Raises:
+        SpecError: World or tasks cannot be had.
+        ToolServerError: The tool server does not start.
+    """
+    return await domain.content(sorted({run.eval.split, *training_splits(run)}))
 
 
 async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = False) -> None:
