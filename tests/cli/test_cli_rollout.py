@@ -206,8 +206,8 @@ def test_the_model_that_is_to_play_is_not_overwritten(
         ("domain.yaml", "W1: {status: pending}", "W1: {status: sent}", "base world.orders changed"),
         (
             "tools.py",
-            "async def look(",
-            "async def look(depth: int = 1, ",
+            "look(order_id: str",
+            "look(order_id: str, depth: int = 1",
             "tool schemas.look changed",
         ),
         ("expert.py", "self.order = None", "self.order = ''", 'code."expert.py" changed'),
@@ -227,7 +227,9 @@ def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_ac
     for name in [name for name in sys.modules if name.startswith(PACKAGES)]:
         del sys.modules[name]  # as in a new process
     now = anyio.run(content_of_run, load_domain(run_file.parent), spec)
-    with pytest.raises(SetupError, match="the domain is not the one .* --accept-changes") as caught:
+    with pytest.raises(
+        SetupError, match=r"the domain is not the one .* --accept-changes"
+    ) as caught:
         again(content=now)
     assert f"  {says}" in str(caught.value).splitlines()[1:]
     assert says in again(content=now, accept_changes=True).accepted

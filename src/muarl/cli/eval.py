@@ -56,16 +56,18 @@ def run(args: argparse.Namespace) -> int:
     anyio.run(require_room, located, domain, args.model)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(
-        out,
-        moved,
-        resume=False,
-        overwrite=args.overwrite,
-        reads=[args.model, *files_of_run(located)],
-        content=anyio.run(content_of_run, domain, spec),
-    )
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            moved,
+            resume=False,
+            overwrite=args.overwrite,
+            reads=[args.model, *files_of_run(located)],
+            content=anyio.run(content_of_run, domain, spec),
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
         counters = observation.counters
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:

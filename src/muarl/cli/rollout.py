@@ -121,20 +121,22 @@ def run(args: argparse.Namespace) -> int:
         args.shard,
     )
     out = args.out or _default_out(args.spec, args.shard)
-    folder = RunFolder.create(
-        out,
-        spec.moved(args.spec.parent, out),
-        resume=args.resume,
-        overwrite=args.overwrite,
-        plan={
-            "policy": "expert" if args.expert else str(args.model.resolve()),
-            "shard": str(args.shard),
-        },
-        reads=[*([args.model] if args.model else []), *files_of_run(located)],
-        content=anyio.run(content_of_run, domain, spec),
-        accept_changes=args.accept_changes,
-    )
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            spec.moved(args.spec.parent, out),
+            resume=args.resume,
+            overwrite=args.overwrite,
+            plan={
+                "policy": "expert" if args.expert else str(args.model.resolve()),
+                "shard": str(args.shard),
+            },
+            reads=[*([args.model] if args.model else []), *files_of_run(located)],
+            content=anyio.run(content_of_run, domain, spec),
+            accept_changes=args.accept_changes,
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
@@ -154,9 +156,10 @@ def run(args: argparse.Namespace) -> int:
         except* KeyboardInterrupt as interrupted:
             print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
             raise KeyboardInterrupt from interrupted
-    summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
-    found = msgspec.to_builtins(summary) | {"observed": observation.counters.snapshot().figures()}
-    folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
+        summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
+        observed = observation.counters.snapshot().figures()
+        found = msgspec.to_builtins(summary) | {"observed": observed}
+        folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
         print(json.dumps(found))
     else:

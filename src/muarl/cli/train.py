@@ -48,16 +48,18 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(
-        out,
-        moved,
-        resume=args.resume,
-        overwrite=args.overwrite,
-        reads=files_of_run(located),
-        content=anyio.run(content_of_run, domain, spec),
-        accept_changes=args.accept_changes,
-    )
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            moved,
+            resume=args.resume,
+            overwrite=args.overwrite,
+            reads=files_of_run(located),
+            content=anyio.run(content_of_run, domain, spec),
+            accept_changes=args.accept_changes,
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():

