@@ -117,18 +117,54 @@ def test_a_limit_must_be_a_positive_number(capsys: pytest.CaptureFixture[str]) -
     assert "argument --limit: must be at least 1, got 0" in capsys.readouterr().err
 
 
-def test_many_findings_are_cut_and_counted(
+def many_tasks(folder: Path, count: int, old: str, new: str) -> None:
+    """The shop's task so many times, each spoilt alike."""
+    head, task = (folder / "tasks.yaml").read_text().partition("tasks:\n")[::2]
+    task = task.replace(old, new)
+    tasks = "".join(task.replace("cancel-1", f"cancel-{i}") for i in range(count))
+    (folder / "tasks.yaml").write_text(f"{head}tasks:\n{tasks}")
+
+
+def test_findings_alike_are_shown_a_few_times_and_counted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (folder / "tasks.yaml").read_text()
-    head, task = text.partition("tasks:\n")[::2]
-    task = task.replace("tool: cancel", "tool: nope")
-    tasks = "".join(task.replace("cancel-1", f"cancel-{i}") for i in range(23))
-    (folder / "tasks.yaml").write_text(f"{head}tasks:\n{tasks}")
+    many_tasks(folder, 23, "tool: cancel", "tool: nope")
+    spoil(
+        folder / "domain.yaml", '"cancel {order_id}"', '"cancel {order_idd}", "cancel {order_id}"'
+    )
     assert main(["check", str(folder)]) == 2
     out = capsys.readouterr().out.splitlines()
-    assert out[-2:] == ["and 3 more; --json prints all", "23 findings"]
-    assert sum("unknown tool 'nope'" in line for line in out) == 20
+    assert sum("unknown tool 'nope'" in line for line in out) == 3
+    assert out[-3] == "  and 20 more like these; --json prints all"
+    assert f"{folder / 'domain.yaml'}:29:20: unknown fact 'order_idd'" in out[-2]
+    assert out[-1] == "24 findings"
+    assert main(["check", str(folder), "--json"]) == 2
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 24
+
+
+def test_problems_alike_of_a_spec_are_counted_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many_tasks(folder, 9, "[plain, terse]", "[plain, ters]")
+    for arguments in (["check", str(folder)], ["check", str(folder), "--offline"]):
+        assert main(arguments) == 2
+        err = capsys.readouterr().err.splitlines()
+        assert [f"{folder / 'tasks.yaml'}:" in line for line in err] == [True] * 3 + [False]
+        assert err[-1] == "  and 6 more like these (`muarl check --json` prints all)"
+
+
+def test_a_typo_in_words_is_found_offline_where_files_hold_the_tasks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(folder / "domain.yaml", '["It is {order_id}."]', '["It is {order_idd}.", "It is that."]')
+    assert main(["check", str(folder), "--offline"]) == 2
+    word, fact = capsys.readouterr().err.splitlines()
+    assert word.startswith(
+        f"{folder / 'domain.yaml'}:30:23: unknown fact 'order_idd'; did you mean"
+    )
+    assert fact.startswith(
+        f"{folder / 'tasks.yaml'}:10:19: task 'cancel-1': persona 'terse' can never tell the fact"
+    )
 
 
 def test_what_the_authors_code_prints_is_no_part_of_the_answer(

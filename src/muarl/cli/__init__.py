@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from muarl import __version__
+from muarl.cli._problems import in_lines
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -28,9 +29,6 @@ VERBS = {
 
 FOUND, USAGE = 1, 2
 """Exit codes beside 0 and `INTERRUPTED`: a run failed or a check found something; wrong usage."""
-
-_SHOWN = 50
-"""Problems printed at once; a generator can make one mistake in a thousand tasks."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -118,9 +116,7 @@ def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
     if not isinstance(error, SpecError):
         return f"muarl: {error}"
-    lines = [str(problem) for problem in error.problems[:_SHOWN]]
-    hidden = len(error.problems) - len(lines)
-    return "\n".join([*lines, f"muarl: and {hidden} more problems"] if hidden else lines)
+    return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

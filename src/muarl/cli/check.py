@@ -11,18 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from muarl.cli._arguments import positive
+from muarl.cli._problems import in_lines
 from muarl.errors import Problem, SpecError
-from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
+from muarl.spec import DomainSpec, Located, TasksFile, load_domain_spec, load_task_files
+from muarl.spec.speech import language_findings, untold_findings
 
 if TYPE_CHECKING:
     from muarl.data.proof import Means, Proof
-
-_SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +59,28 @@ def run(args: argparse.Namespace) -> int:
 
 def _offline(located: Located[DomainSpec], *, as_json: bool) -> int:
     files = load_task_files(located)
+    if problems := _of_speech(located, files):
+        raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)
     if as_json:
         print(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
     else:
         print(f"{located.spec.id}: specs are valid ({1 + len(files)} files, {tasks} tasks in them)")
     return 0
+
+
+def _of_speech(located: Located[DomainSpec], files: Sequence[Located[TasksFile]]) -> list[Problem]:
+    """What is wrong with the language of scripted users, as far as files hold their tasks."""
+    tasks = [task for file in files for task in file.spec.tasks]
+    found = language_findings(located.spec, tasks)
+    problems = [located.problem(f.loc, f.message, at_key=f.at_key) for f in found]
+    for file in files:
+        for index, task in enumerate(file.spec.tasks):
+            problems += [
+                file.problem(("tasks", index, *f.loc), f"task {task.id!r}: {f.message}")
+                for f in untold_findings(task, located.spec)
+            ]
+    return problems
 
 
 def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) -> int:
@@ -104,9 +121,7 @@ def _in_words(proof: Proof) -> str:
     if proof.expert:
         lines.append(f"  the expert earns {_means(proof.expert)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
-    lines += [str(finding.problem) for finding in proof.findings[:_SHOWN]]
-    if len(proof.findings) > _SHOWN:
-        lines.append(f"and {len(proof.findings) - _SHOWN} more; --json prints all")
+    lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
     count = len(proof.findings)
     lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")
     return "\n".join(lines)
