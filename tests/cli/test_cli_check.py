@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bad_input import write_shop
 from spec_files import spoil, write_all
 
 from muarl.cli import main
@@ -164,6 +165,69 @@ def test_a_typo_in_words_is_found_offline_where_files_hold_the_tasks(
     )
     assert fact.startswith(
         f"{folder / 'tasks.yaml'}:10:19: task 'cancel-1': persona 'terse' can never tell the fact"
+    )
+
+
+@pytest.fixture
+def run_file(folder: Path) -> Path:
+    return write_shop(folder)
+
+
+def test_a_run_file_is_checked_with_its_domain(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(run_file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "sound"
+    assert main(["check", str(run_file), "--offline"]) == 0
+    assert capsys.readouterr().out == "shop: specs are valid (4 files, 2 tasks in them)\n"
+    spoil(run_file.parent / "tasks.yaml", "{order_id: W1}\n", "{order_id: W9}\n")
+    assert main(["check", str(run_file)]) == 2
+    assert "no order W9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("offline", [[], ["--offline"]])
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("model:", "mdoel:", ":4:1: unknown field 'mdoel'; did you mean 'model'?"),
+        ("domain: domain", "domain: domian", ":2:9: no such file: 'domian.yaml'; did you mean"),
+        ("eval: {", "eval: {split: heldout, ", ":8:15: unknown split 'heldout'; did you mean"),
+    ],
+)
+def test_what_is_wrong_with_a_run_file_is_found(
+    old: str,
+    new: str,
+    says: str,
+    offline: list[str],
+    run_file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spoil(run_file, old, new)
+    assert main(["check", str(run_file), *offline]) == 2
+    assert f"{run_file}{says}" in capsys.readouterr().err
+
+
+def test_a_domain_that_is_sound_but_not_for_the_run(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(run_file, "tasks_per_iteration: 1", "tasks_per_iteration: 9")
+    assert main(["check", str(run_file), "--json"]) == 2
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["message"] == "split 'train' has only 1 tasks; ask for no more of them"
+
+
+def test_a_file_of_another_kind_is_said_to_be_one(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = run_file.parent / "tasks.yaml"
+    assert main(["check", str(tasks)]) == 2
+    says = f"{tasks}:1:1: this is a tasks file (it has domain, tasks); expected a domain file\n"
+    assert capsys.readouterr().err == says
+    domain = run_file.parent / "domain.yaml"
+    assert main(["train", str(domain)]) == 2
+    assert capsys.readouterr().err == (
+        f"{domain}:1:1: this is a domain file (it has id, summary, rules, tools); expected a run "
+        "file\n"
     )
 
 

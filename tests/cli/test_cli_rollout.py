@@ -22,7 +22,7 @@ from muarl.record.codec import encode_episode
 from muarl.render import train_tokenizer
 from muarl.spec import load_run
 from muarl.testing import build_episode
-from muarl.train.ready import content_of_run
+from muarl.train.run_domain import content_of_run
 from muarl.train.run_folder import RunFolder
 
 

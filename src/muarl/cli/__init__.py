@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from muarl import __version__
+from muarl.cli._answer import answering
 from muarl.cli._problems import in_lines
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
@@ -88,7 +89,8 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             args = parser.parse_args(rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
-        return module.run(args)
+        with answering():
+            return module.run(args)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _EXTRAS:

@@ -33,7 +33,7 @@ def in_lines(problems: Sequence[Problem], rest: str = "") -> list[str]:
     kinds: dict[str, list[Problem]] = {}
     for problem in problems:
         kinds.setdefault(_kind(problem), []).append(problem)
-    lines = []
+    lines: list[str] = []
     for alike in list(kinds.values())[:_KINDS]:
         lines += map(str, alike[:_ALIKE])
         if len(alike) > _ALIKE:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_otel, add_out
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
@@ -40,13 +41,12 @@ def run(args: argparse.Namespace) -> int:
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import (
-        content_of_run,
         files_of_run,
-        ready_domain,
         refuse_trained_tasks,
         require_engine,
         require_room,
     )
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -97,14 +97,14 @@ def run(args: argparse.Namespace) -> int:
         run_interruptibly(work)
     for temperature, summary, fields in found:
         if args.json:
-            print(json.dumps({"temperature": temperature, **fields}))
+            answer(json.dumps({"temperature": temperature, **fields}))
             continue
-        print(
+        answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
         for persona, share in summary.by_persona.items():
-            print(f"  {persona:<12} {share}")
-        print(f"  {in_words(fields['observed'])}")
+            answer(f"  {persona:<12} {share}")
+        answer(f"  {in_words(fields['observed'])}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_otel, add_out, add_resume, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
@@ -98,13 +99,8 @@ def run(args: argparse.Namespace) -> int:
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
     from muarl.train.playing import roll_out
-    from muarl.train.ready import (
-        content_of_run,
-        files_of_run,
-        ready_domain,
-        require_engine,
-        require_room,
-    )
+    from muarl.train.ready import files_of_run, require_engine, require_room
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -161,11 +157,11 @@ def run(args: argparse.Namespace) -> int:
         found = msgspec.to_builtins(summary) | {"observed": observed}
         folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
-        print(json.dumps(found))
+        answer(json.dumps(found))
     else:
-        print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
-        print(f"success {summary.success}, {summary.turns} turns each")
-        print(in_words(found["observed"]))
+        answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
+        answer(f"success {summary.success}, {summary.turns} turns each")
+        answer(in_words(found["observed"]))
     return 0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_out
 from muarl.cli._stored import (
     add_domain,
@@ -66,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
         with JournalWriter(folder.journal) as journal:
             phases = anyio.run(main, journal)
     if args.json:
-        print(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
+        answer(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
     else:
         for phase in phases:
-            print(_in_words(phase))
-        print(out)
+            answer(_in_words(phase))
+        answer(out)
     return 0
 
 

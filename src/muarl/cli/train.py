@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_otel, add_out, add_resume, seed
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(located.spec.threads)
     from muarl.cli._watching import require_spans, watched
     from muarl.train.loop import default_folder, train
-    from muarl.train.ready import content_of_run, files_of_run, ready_domain, require_engine
+    from muarl.train.ready import files_of_run, require_engine
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     spec = located.spec
@@ -71,5 +73,5 @@ def run(args: argparse.Namespace) -> int:
             hint = f"stopped; go on with: muarl train {args.spec} --out {out} --resume"
             print(hint, file=sys.stderr)
             raise KeyboardInterrupt from interrupted
-    print(out)
+    answer(out)
     return 0

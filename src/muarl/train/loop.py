@@ -53,7 +53,8 @@ from muarl.train.grpo import (
 )
 from muarl.train.policy_model import open_model, samples_of, save_with_tokenizer
 from muarl.train.progress import Progress
-from muarl.train.ready import ready_domain, refuse_no_room
+from muarl.train.ready import refuse_no_room
+from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
