@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     located = load_run(args.spec)
     spec = located.spec
     prepare_torch(spec.threads)
-    from muarl.cli._status import in_words
+    from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
@@ -105,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
         )
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
+        answer(f"  {endings(summary.outcomes)}")
         answer(f"  {in_words(fields['observed'])}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 2
     prepare_torch(spec.threads)
-    from muarl.cli._status import in_words
+    from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
@@ -161,6 +161,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         answer(f"success {summary.success}, {summary.turns} turns each")
+        answer(endings(summary.outcomes))
         answer(in_words(found["observed"]))
     return 0
 

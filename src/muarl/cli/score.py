@@ -28,7 +28,8 @@ from muarl.cli._stored import (
 from muarl.domain import Domain
 from muarl.errors import SetupError
 from muarl.evaluate.rescore import Rescored, rescore
-from muarl.record import JournalWriter
+from muarl.evaluate.summary import summarise
+from muarl.record import JournalWriter, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec import RunSpec
 from muarl.train.run_folder import RunFolder
@@ -66,6 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
         with JournalWriter(folder.journal) as journal:
             phases = anyio.run(main, journal)
+        for phase in phases:  # what the report of that folder shows
+            scored = summarise(StoredEpisodes([folder.journal], [phase.phase]))
+            folder.log("rollout", phase=phase.phase, **msgspec.to_builtins(scored))
     if args.json:
         answer(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
     else:
