@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from muarl.messages import ToolSpec
 from muarl.spec import DomainSpec, TaskSpec
+from muarl.spec.base import PYTHON_REF_PATTERN
 from muarl.world import Change, World, diff, plain
 
 _ELSEWHERE = {"version", "summary", "floor", "tasks", "world"}
 """Fields of a domain's file that no dialogue and no reward follows from, or that are parts below."""
+
+_WITHOUT_CODE: Any = {
+    **dict.fromkeys(("rules", "summary", "personas", "user"), True),
+    "world": {"data", "file"},
+    "tasks": {"files"},
+}
+_LONGEST_NAME = 255
 
 _HASHED = ("code", "base world", "tool schemas", "task content")
 
@@ -79,10 +89,20 @@ def _in_words(change: Change) -> str:
 
 
 def _code(spec: DomainSpec, folder: Path) -> Iterator[Path]:
-    """Python beside what the domain names, and the files that its command names."""
-    named = [spec.tools.python, spec.world.python, spec.tasks.python, spec.expert]
-    homes = {(folder / reference.partition(":")[0]).parent for reference in named if reference}
-    found = {file for home in homes for file in home.glob("*.py")}
-    found |= {folder / word for word in spec.tools.command or ()}
+    """Python beside what the domain names as `file.py:name`, and the files that a command names."""
     inside = folder.resolve()
-    yield from (f for f in found if f.is_file() and f.resolve().is_relative_to(inside))
+    found: set[Path] = set()
+    for text in _texts(spec.model_dump(mode="json", exclude=_WITHOUT_CODE)):
+        if re.fullmatch(PYTHON_REF_PATTERN, text):
+            found |= set((folder / text.partition(":")[0]).parent.glob("*.py"))
+        elif len(text) < _LONGEST_NAME:
+            found.add(folder / text)
+    yield from (f for f in found if os.path.isfile(f) and f.resolve().is_relative_to(inside))
+
+
+def _texts(document: Any) -> Iterator[str]:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, (dict, list)):
+        for item in document.values() if isinstance(document, dict) else document:
+            yield from _texts(item)

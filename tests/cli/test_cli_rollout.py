@@ -78,6 +78,7 @@ def test_what_was_broken_off_is_taken_up_and_each_episode_comes_once_L9(
     assert stored(part) == whole
     assert len(journal(part)) == 8, "nothing that was there is played again"
     assert "8 dialogues" in again.out
+    assert "ended: 8 completed" in again.out.splitlines()
 
 
 def test_a_fault_of_the_earlier_run_is_tried_again(
