@@ -144,6 +144,7 @@ class Dialogue:
             persona=self._persona,
             split=self._task.split,
             task_hash=self._task.situation_hash,
+            content_hash=self._domain.content_hash(self._task),
             system=self._domain.spec.rules,
             opening=log.opening,
             outcome=outcome,

@@ -9,12 +9,14 @@ import random
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from muarl import content
+from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
@@ -53,6 +55,8 @@ class Domain:
         self._gold: dict[str, World] = {}
         self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
         self._base: World | None = None
+        self._content: dict[str, Any] | None = None
+        self._content_hash = ""
         self._server: ToolServer | None = None
 
     @property
@@ -106,6 +110,36 @@ class Domain:
                 raise self._problem(("tasks",), f"there is no split {split!r}; splits: {known}")
             self._tasks[split] = self._load_tasks(split)
         return self._tasks[split]
+
+    async def content(self, splits: Iterable[str]) -> dict[str, Any]:
+        """The table of what it is made of; see `muarl.content.changes`.
+
+        Args:
+            splits: Whose tasks are in it.
+
+        Raises:
+            SpecError: World or tasks cannot be had.
+            ToolServerError: The tool server does not start.
+        """
+        return {
+            **self._shared_content(),
+            **content.schemas_of(await self.tools()),
+            **content.tasks_of({split: self.tasks(split) for split in splits}),
+        }
+
+    def content_hash(self, task: TaskSpec) -> str:
+        """Hash of all that a dialogue of a task, and its reward, follow from in this domain.
+
+        What a server outside the domain's folder does is not in it, but its tools' schemas are in
+        every episode.
+        """
+        self._content_hash = self._content_hash or content.hashed(self._shared_content())
+        return content.hashed([self._content_hash, task.content_hash])
+
+    def _shared_content(self) -> dict[str, Any]:
+        if self._content is None:
+            self._content = content.content_of(self.spec, self.folder, self.base)
+        return self._content
 
     def world_for(self, task: TaskSpec) -> World:
         """A fresh world for one dialogue of a task."""
@@ -281,8 +315,9 @@ class Domain:
             first = errors.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise self._problem(loc, f"{said}: {where}: {first['msg']}") from errors
-        except Exception as error:  # boundary: what lacks its fields raises anything
-            raise self._problem(loc, f"{said}: {type(error).__name__}: {error}") from error
+        except RAISED as error:  # boundary: what lacks its fields raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"{said}: {blame(error)}") from error
 
 
 def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
@@ -301,7 +336,7 @@ class _PythonFolder:
         self._located = located
         folder = located.path.parent.resolve()
         tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
-        self._package = f"muarl_domain_{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
+        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
         if self._package not in sys.modules:
             package = types.ModuleType(self._package)
             package.__path__ = [str(folder)]
@@ -317,16 +352,17 @@ class _PythonFolder:
         module_name = file.removesuffix(".py").replace("/", ".")
         try:
             module = importlib.import_module(f"{self._package}.{module_name}")
-            return getattr(module, name)
         except MuarlError:
             raise
         except ModuleNotFoundError as error:
-            raise self._problem(loc, f"{reference!r} cannot be imported: {error}") from error
-        except AttributeError as error:
-            raise self._problem(loc, f"{file} has no {name!r}") from error
-        except (Exception, SystemExit) as error:  # boundary: the author's module raises anything
-            kind = type(error).__name__
-            raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
+            message = f"{reference!r} cannot be imported: {error}{place(error)}"
+            raise self._problem(loc, message) from error
+        except RAISED as error:  # boundary: the author's module raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"importing {file} raised {blame(error)}") from error
+        if not hasattr(module, name):
+            raise self._problem(loc, f"{file} has no {name!r}")
+        return getattr(module, name)
 
     def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
         """Call what `reference` names.
@@ -340,10 +376,11 @@ class _PythonFolder:
         except MuarlError:
             raise
         except ValueError as error:
-            raise self._problem(loc, f"{reference}: {' '.join(str(error).split())}") from error
-        except (Exception, SystemExit) as error:  # boundary: the author's code raises anything
-            kind = type(error).__name__
-            raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
+            said = " ".join(str(error).split())
+            raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
+        except RAISED as error:  # boundary: the author's code raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"{reference} raised {blame(error)}") from error
 
     def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import socket
 from collections.abc import Iterator
@@ -210,6 +211,51 @@ def test_a_tool_server_that_dies_in_a_call(muarl: InProcess, run_file: Path, out
     ending.refuses(1, "muarl: 3 of 3 dialogues were faults (limit 20%):", f"3 x {died}", lines=3)
     finished = list(read_journal(out / "episodes.journal"))
     assert [len(episode.turns) for episode in finished] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "SystemExit"])
+@pytest.mark.parametrize(
+    ("file", "old", "fault"),
+    [
+        (
+            "tools.py",
+            '        if order_id not in world["orders"]:',
+            "crashed in a call of 'cancel'",
+        ),
+        ("expert.py", "        last = history[-1]", "the agent raised"),
+    ],
+)
+def test_code_that_would_end_the_process_is_a_fault_that_is_named_and_no_ctrl_c(
+    file: str, old: str, fault: str, kind: str, muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    spoil(run_file.parent / file, old, f"        raise {kind}\n{old}")
+    spoil(run_file, "episodes: 70", "episodes: 3")
+    ending = muarl("rollout", run_file, "--expert", "--out", out)
+    ending.refuses(1, "3 of 3 dialogues were faults", fault, f"{kind} (shop/{file}:", lines=3)
+    checked = muarl("check", run_file.parent)
+    assert checked.code in (1, 2)
+    assert f"{kind} (shop/{file}:" in checked.out
+
+
+def test_what_the_authors_code_prints_is_no_part_of_any_answer(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    folder = run_file.parent
+    for file, old in (
+        ("tools.py", '        if order_id not in world["orders"]:'),
+        ("expert.py", "        last = history[-1]"),
+    ):
+        spoil(folder / file, old, f"        print('said by {file}')\n{old}")
+        (folder / file).write_text("print('imported')\n" + (folder / file).read_text())
+    rolled = muarl("rollout", run_file, "--expert", "--episodes", 2, "--json", "--out", out)
+    assert rolled.code == 0, rolled.lines
+    assert json.loads(rolled.out)["n"] == 2
+    for verb, answers in (("score", 1), ("replay", 1)):
+        ending = muarl(verb, out, "--json")
+        assert (ending.code, len(ending.out.splitlines())) == (0, answers), ending.lines
+        assert json.loads(ending.out)
+    for word in ("imported", "said by tools.py", "said by expert.py"):
+        assert word in rolled.lines
 
 
 # Machines: exit code 1.

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bad_input import write_shop
 from spec_files import spoil, write_all
 
 from muarl.cli import main
@@ -117,18 +118,117 @@ def test_a_limit_must_be_a_positive_number(capsys: pytest.CaptureFixture[str]) -
     assert "argument --limit: must be at least 1, got 0" in capsys.readouterr().err
 
 
-def test_many_findings_are_cut_and_counted(
+def many_tasks(folder: Path, count: int, old: str, new: str) -> None:
+    """The shop's task so many times, each spoilt alike."""
+    head, task = (folder / "tasks.yaml").read_text().partition("tasks:\n")[::2]
+    task = task.replace(old, new)
+    tasks = "".join(task.replace("cancel-1", f"cancel-{i}") for i in range(count))
+    (folder / "tasks.yaml").write_text(f"{head}tasks:\n{tasks}")
+
+
+def test_findings_alike_are_shown_a_few_times_and_counted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (folder / "tasks.yaml").read_text()
-    head, task = text.partition("tasks:\n")[::2]
-    task = task.replace("tool: cancel", "tool: nope")
-    tasks = "".join(task.replace("cancel-1", f"cancel-{i}") for i in range(23))
-    (folder / "tasks.yaml").write_text(f"{head}tasks:\n{tasks}")
+    many_tasks(folder, 23, "tool: cancel", "tool: nope")
+    spoil(
+        folder / "domain.yaml", '"cancel {order_id}"', '"cancel {order_idd}", "cancel {order_id}"'
+    )
     assert main(["check", str(folder)]) == 2
     out = capsys.readouterr().out.splitlines()
-    assert out[-2:] == ["and 3 more; --json prints all", "23 findings"]
-    assert sum("unknown tool 'nope'" in line for line in out) == 20
+    assert sum("unknown tool 'nope'" in line for line in out) == 3
+    assert out[-3] == "  and 20 more like these; --json prints all"
+    assert f"{folder / 'domain.yaml'}:29:20: unknown fact 'order_idd'" in out[-2]
+    assert out[-1] == "24 findings"
+    assert main(["check", str(folder), "--json"]) == 2
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 24
+
+
+def test_problems_alike_of_a_spec_are_counted_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many_tasks(folder, 9, "[plain, terse]", "[plain, ters]")
+    for arguments in (["check", str(folder)], ["check", str(folder), "--offline"]):
+        assert main(arguments) == 2
+        err = capsys.readouterr().err.splitlines()
+        assert [f"{folder / 'tasks.yaml'}:" in line for line in err] == [True] * 3 + [False]
+        assert err[-1] == "  and 6 more like these (`muarl check --json` prints all)"
+
+
+def test_a_typo_in_words_is_found_offline_where_files_hold_the_tasks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(folder / "domain.yaml", '["It is {order_id}."]', '["It is {order_idd}.", "It is that."]')
+    assert main(["check", str(folder), "--offline"]) == 2
+    word, fact = capsys.readouterr().err.splitlines()
+    assert word.startswith(
+        f"{folder / 'domain.yaml'}:30:23: unknown fact 'order_idd'; did you mean"
+    )
+    assert fact.startswith(
+        f"{folder / 'tasks.yaml'}:10:19: task 'cancel-1': persona 'terse' can never tell the fact"
+    )
+
+
+@pytest.fixture
+def run_file(folder: Path) -> Path:
+    return write_shop(folder)
+
+
+def test_a_run_file_is_checked_with_its_domain(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(run_file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "sound"
+    assert main(["check", str(run_file), "--offline"]) == 0
+    assert capsys.readouterr().out == "shop: specs are valid (4 files, 2 tasks in them)\n"
+    spoil(run_file.parent / "tasks.yaml", "{order_id: W1}\n", "{order_id: W9}\n")
+    assert main(["check", str(run_file)]) == 2
+    assert "no order W9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("offline", [[], ["--offline"]])
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("model:", "mdoel:", ":4:1: unknown field 'mdoel'; did you mean 'model'?"),
+        ("domain: domain", "domain: domian", ":2:9: no such file: 'domian.yaml'; did you mean"),
+        ("eval: {", "eval: {split: heldout, ", ":8:15: unknown split 'heldout'; did you mean"),
+    ],
+)
+def test_what_is_wrong_with_a_run_file_is_found(
+    old: str,
+    new: str,
+    says: str,
+    offline: list[str],
+    run_file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spoil(run_file, old, new)
+    assert main(["check", str(run_file), *offline]) == 2
+    assert f"{run_file}{says}" in capsys.readouterr().err
+
+
+def test_a_domain_that_is_sound_but_not_for_the_run(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(run_file, "tasks_per_iteration: 1", "tasks_per_iteration: 9")
+    assert main(["check", str(run_file), "--json"]) == 2
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["message"] == "split 'train' has only 1 tasks; ask for no more of them"
+
+
+def test_a_file_of_another_kind_is_said_to_be_one(
+    run_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = run_file.parent / "tasks.yaml"
+    assert main(["check", str(tasks)]) == 2
+    says = f"{tasks}:1:1: this is a tasks file (it has domain, tasks); expected a domain file\n"
+    assert capsys.readouterr().err == says
+    domain = run_file.parent / "domain.yaml"
+    assert main(["train", str(domain)]) == 2
+    assert capsys.readouterr().err == (
+        f"{domain}:1:1: this is a domain file (it has id, summary, rules, tools); expected a run "
+        "file\n"
+    )
 
 
 def test_what_the_authors_code_prints_is_no_part_of_the_answer(

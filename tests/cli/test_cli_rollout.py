@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 from bad_input import InProcess
 from spec_files import spoil
 
+from muarl.authors import PACKAGES
+from muarl.domain import load_domain
+from muarl.errors import SetupError
 from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
 from muarl.record.codec import encode_episode
 from muarl.render import train_tokenizer
 from muarl.spec import load_run
 from muarl.testing import build_episode
+from muarl.train.run_domain import content_of_run
 from muarl.train.run_folder import RunFolder
 
 
@@ -71,6 +78,7 @@ def test_what_was_broken_off_is_taken_up_and_each_episode_comes_once_L9(
     assert stored(part) == whole
     assert len(journal(part)) == 8, "nothing that was there is played again"
     assert "8 dialogues" in again.out
+    assert "ended: 8 completed" in again.out.splitlines()
 
 
 def test_a_fault_of_the_earlier_run_is_tried_again(
@@ -176,20 +184,77 @@ def test_the_model_that_is_to_play_is_not_overwritten(
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("domain.yaml", "Be kind.", "Be curt.", "was played under other `rules`"),
-        ("held_out.yaml", "goal: Cancel W2.", "goal: Keep W2.", "task 'cancel-2' is not the one"),
-        ("held_out.yaml", "id: cancel-2", "id: cancel-3", "has no task 'cancel-2'"),
+        ("domain.yaml", "Be kind.", "Be curt.", "rules: 'Be kind.' -> 'Be curt.'"),
+        (
+            "held_out.yaml",
+            "goal: Cancel W2.",
+            "goal: Keep W2.",
+            "task content.held_out.cancel-2 changed",
+        ),
+        ("held_out.yaml", "id: cancel-2", "id: cancel-3", "task content.held_out.cancel-2 is gone"),
+        (
+            "held_out.yaml",
+            "arguments: {order_id: W2}",
+            "arguments: {order_id: W1}",
+            "task content.held_out.cancel-2 changed",
+        ),
+        (
+            "domain.yaml",
+            "  - gold_world: true",
+            "  - never_called: {tool: look}",
+            "reward.0.gold_world: removed True",
+        ),
+        ("domain.yaml", "W1: {status: pending}", "W1: {status: sent}", "base world.orders changed"),
+        (
+            "tools.py",
+            "look(order_id: str",
+            "look(order_id: str, depth: int = 1",
+            "tool schemas.look changed",
+        ),
+        ("expert.py", "self.order = None", "self.order = ''", 'code."expert.py" changed'),
     ],
 )
-def test_a_rollout_is_not_taken_up_in_a_domain_that_changed_since_L10(
-    file: str, old: str, new: str, says: str, muarl: InProcess, run_file: Path, out: Path
+def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_accepted_L10(
+    file: str, old: str, new: str, says: str, run_file: Path, out: Path
+) -> None:
+    domain = load_domain(run_file.parent)
+    spec = load_run(run_file).spec
+    content = anyio.run(content_of_run, domain, spec)
+    RunFolder.create(out, spec, resume=False, overwrite=False, content=content)
+    again = partial(RunFolder.create, out, spec, resume=True, overwrite=False)
+    assert again(content=content).accepted == []
+
+    spoil(run_file.parent / file, old, new)
+    for name in [name for name in sys.modules if name.startswith(PACKAGES)]:
+        del sys.modules[name]  # as in a new process
+    now = anyio.run(content_of_run, load_domain(run_file.parent), spec)
+    with pytest.raises(
+        SetupError, match=r"the domain is not the one .* --accept-changes"
+    ) as caught:
+        again(content=now)
+    assert f"  {says}" in str(caught.value).splitlines()[1:]
+    assert says in again(content=now, accept_changes=True).accepted
+    assert again(content=now).accepted == []
+
+
+def test_what_changed_is_named_accepted_and_logged(
+    muarl: InProcess, run_file: Path, out: Path
 ) -> None:
     roll = ["rollout", run_file, "--expert", "--episodes", 2, "--out", out]
     assert muarl(*roll).code == 0
-    spoil(run_file.parent / file, old, new)
-    ending = muarl(*roll, "--resume")
-    ending.refuses(1, "the domain is not the one that the run was begun with", says)
+    assert {e.content_hash for e in journal(out)} == {
+        load_domain(run_file.parent).content_hash(load_domain(run_file.parent).tasks("held_out")[0])
+    }
+    spoil(run_file.parent / "domain.yaml", "  - gold_world: true", "  - gold_world: false")
+    muarl(*roll, "--resume").refuses(
+        1, "the domain is not the one", "  reward.0.gold_world: True -> False", lines=2
+    )
+    assert muarl(*roll, "--resume", "--accept-changes").code == 0
+    assert "domain_changed" in (out / "log.jsonl").read_text()
     assert len(journal(out)) == 2
+    spoil(run_file.parent / "domain.yaml", "Be kind.", "Be curt.")
+    ending = muarl(*roll, "--resume", "--accept-changes")
+    ending.refuses(1, "was played under other `rules`")
 
 
 @pytest.mark.parametrize("part", ["", "model"])

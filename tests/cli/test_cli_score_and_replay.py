@@ -13,6 +13,7 @@ from spec_files import spoil
 
 from muarl.record import Episode, JournalWriter, Outcome, StoredEpisodes, read_journal
 from muarl.testing import build_episode
+from muarl.train.run_folder import RunFolder
 
 REWARD = """\
 version: 1
@@ -37,6 +38,9 @@ def reward(tmp_path: Path) -> Path:
     return path
 
 
+ONE_TASK = "(no interval: it is of one task)"
+
+
 def journal(folder: Path) -> list[Episode]:
     return list(read_journal(folder / "episodes.journal"))
 
@@ -58,7 +62,7 @@ def test_a_rollout_replays_and_scores_as_it_was(muarl: InProcess, rollout: Path)
     assert (scored.code, scored.lines) == (0, [])
     summary, where = scored.out.splitlines()
     assert summary == (
-        "rollout: success 1.000 [0.207, 1.000] before, 1.000 [0.207, 1.000] now, "
+        f"rollout: success 1.000 {ONE_TASK} before, 1.000 {ONE_TASK} now, "
         "on 6 dialogues; 0 gained, 0 lost, 0 faults"
     )
     assert where == f"{rollout}-scored"
@@ -91,7 +95,11 @@ def test_other_predicates_give_other_scores_and_the_new_folder_is_a_run(
 def test_the_domain_of_today_counts(muarl: InProcess, rollout: Path, run_file: Path) -> None:
     spoil(run_file.parent / "domain.yaml", "- gold_world: true", '- said: {text: "sorry"}')
     ending = muarl("score", rollout)
-    assert "1.000 [0.207, 1.000] before, 0.000 [0.000, 0.793] now" in ending.out
+    assert f"1.000 {ONE_TASK} before, 0.000 {ONE_TASK} now" in ending.out
+    report = muarl("report", Path(f"{rollout}-scored"))
+    assert report.code == 0
+    (line,) = RunFolder(Path(f"{rollout}-scored")).lines()
+    assert (line["kind"], line["phase"], line["success"]["value"]) == ("rollout", "rollout", 0.0)
     assert muarl("replay", rollout).code == 1
 
 

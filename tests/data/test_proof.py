@@ -282,7 +282,7 @@ async def test_an_expert_that_raises_is_found_and_is_no_traceback(folder: Path) 
     assert said(proof) == [
         (
             "expert 4:5: task 'cancel-1': a dialogue of 'expert' ended in a fault: the agent raised "
-            "KeyError: 'oops'"
+            f"KeyError: 'oops' ({folder / 'expert.py'}:10, in act)"
         )
     ]
 
@@ -302,12 +302,37 @@ async def test_without_a_scripted_user_no_dialogue_is_played(folder: Path) -> No
         (
             "def generate(split, seed, count):",
             "def generate(split, seed, count):\n    1 / 0",
-            "13:11: gen.py:generate raised ZeroDivisionError: division by zero",
+            "13:11: gen.py:generate raised ZeroDivisionError: division by zero ({here}gen.py:19, in generate)",
         ),
         (
             "def generate(split, seed, count):",
             "def generate(split, seed, count):\n    raise SystemExit(0)",
-            "13:11: gen.py:generate raised SystemExit: 0",
+            "13:11: gen.py:generate raised SystemExit: 0 ({here}gen.py:19, in generate)",
+        ),
+        (
+            "def generate(split, seed, count):",
+            "def generate(split, seed, count):\n    raise KeyboardInterrupt",
+            "13:11: gen.py:generate raised KeyboardInterrupt ({here}gen.py:19, in generate)",
+        ),
+        (
+            "facts = [",
+            "facts = [{}['x'] or ",
+            "13:11: gen.py:generate raised KeyError: 'x' ({here}gen.py:6, in task)",
+        ),
+        (
+            "facts = [",
+            "facts = [int('x') or ",
+            "13:11: gen.py:generate: invalid literal for int() with base 10: 'x' ({here}gen.py:6, in",
+        ),
+        (
+            "from muarl",
+            "import nowhere\nfrom muarl",
+            "13:11: 'gen.py:generate' cannot be imported: No module named 'nowhere' ({here}gen.py:1, in",
+        ),
+        (
+            "from muarl",
+            "import json; json.nothing\nfrom muarl",
+            "13:11: importing gen.py raised AttributeError: module 'json' has no attribute 'nothing' (",
         ),
         (
             "return [task(split, index) for index in range(count)]",
@@ -355,7 +380,7 @@ async def test_without_a_scripted_user_no_dialogue_is_played(folder: Path) -> No
         (
             "from muarl",
             "raise SystemExit\nfrom muarl",
-            "13:11: importing gen.py raised SystemExit: ",
+            "13:11: importing gen.py raised SystemExit ({here}gen.py:1, in <module>)",
         ),
     ],
 )
@@ -366,7 +391,8 @@ async def test_a_generator_that_breaks_its_contract_is_a_problem_of_the_domain(
     with pytest.raises(SpecError) as caught:
         await prove(load_domain(folder))
     first = caught.value.problems[0]
-    assert f"{first.line}:{first.column}: {first.message}".startswith(problem)
+    wanted = problem.replace("{here}", f"{folder}/")
+    assert f"{first.line}:{first.column}: {first.message}".startswith(wanted)
 
 
 async def test_steps_are_announced_in_order(folder: Path) -> None:

@@ -79,6 +79,7 @@ def test_the_bootstrap_is_repeatable_and_holds_the_mean_of_all_values(values, se
     assert interval.n == len(flat)
     if flat:
         assert interval.value == pytest.approx(fmean(flat))
+    if len([task for task in values.values() if task]) > 1:
         assert min(flat) - 1e-9 <= interval.low <= interval.value <= interval.high
         assert interval.high <= max(flat) + 1e-9
 
@@ -135,7 +136,10 @@ def test_success_rates_stay_in_range_and_hold_the_share(by_task):
     flat = [trial for of_task in by_task.values() for trial in of_task]
     assert interval.n == len(flat)
     assert interval.value == pytest.approx(fmean(flat))
-    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+    if len([trials for trials in by_task.values() if trials]) == 1 and len(flat) > 1:
+        assert (interval.low, interval.high) == (None, None)
+    else:
+        assert 0 <= interval.low <= interval.value <= interval.high <= 1
 
 
 @pytest.mark.parametrize(
@@ -202,3 +206,15 @@ def test_a_mean_on_which_all_tasks_agree_is_not_certain(value: float, trials: in
     unequal = {"a": [0.0, 1.0], "b": [1.0, 1.0]}
     assert mean_share(unequal) == bootstrap_mean(unequal)
     assert mean_share({}).value is None
+
+
+def test_one_task_tried_several_times_has_no_interval_and_says_so():
+    for interval in (
+        success_rate({"a": [True, True, False, True]}),
+        mean_share({"a": [0.5, 1.0]}),
+        bootstrap_mean({"a": [3.0, 4.0]}),
+    ):
+        assert (interval.low, interval.high) == (None, None)
+        assert str(interval) == f"{interval.value:.3f} (no interval: it is of one task)"
+    assert success_rate({"a": [True]}).low > 0, "one trial of one task is a trial like any other"
+    assert str(success_rate({})) == "unknown"

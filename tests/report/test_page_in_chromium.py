@@ -237,3 +237,74 @@ def test_fields_of_the_wrong_kind_spoil_no_other_part(tmp_path):
     assert seen["complaints"] == []
     assert "could not be drawn" not in seen["text"]
     assert seen["rows"] > 0
+
+
+def test_one_iteration_is_drawn_as_points_and_bars(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=1, tasks=3, group=2)
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {
+            "charts": await count(page, "#training .charts:first-of-type .chart"),
+            "shown": await page.ask(
+                "[...document.querySelectorAll('#training .charts')][0].querySelectorAll('.chart').length"
+                " - [...[...document.querySelectorAll('#training .charts')][0].querySelectorAll('.chart')]"
+                ".filter(c => c.querySelector('circle.lone') || c.querySelector('path.area')).length"
+            ),
+            "whiskers": await count(page, "path.lone"),
+            "bar": await page.ask("document.querySelector('path.area').getBBox().width"),
+            "place": await page.ask("+document.querySelector('circle.lone').getAttribute('cx')"),
+        }
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert seen["charts"] > 10
+    assert seen["shown"] == 0, "a chart with nothing in it"
+    assert seen["whiskers"] == 1, "the interval of the reward"
+    assert seen["bar"] > 10
+    assert 100 < seen["place"] < 300
+
+
+def test_a_point_between_gaps_is_drawn(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=5, tasks=2, group=1)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "iteration" and line["iteration"] in (1, 3):
+            line["kl"] = None
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {"lone": await count(page, "circle.lone")}
+
+    assert visit(folder, look)["lone"] == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "heading"),
+    [("rollout", "rollout", "Success"), ("eval", "eval", "Held-out success")],
+)
+def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, kind, phase, heading):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=1, tasks=4, group=2)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    played = next(line for line in lines if line["kind"] == "eval")
+    played |= {"kind": kind, "phase": phase}
+    (folder / "metrics.jsonl").write_text(json.dumps(played) + "\n")
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {
+            "heading": await text(page, "#summary h2"),
+            "score": await text(page, ".scores"),
+            "tiles": await text(page, ".tiles"),
+            "training": await text(page, "#training"),
+        }
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert seen["heading"] == heading
+    assert "%" in seen["score"]
+    assert "→" not in seen["score"]
+    assert "ended most often" in seen["tiles"]
+    assert "completed" in seen["tiles"]
+    assert "Nothing was trained here" in seen["training"]

@@ -145,7 +145,7 @@ async def test_what_the_policy_did_wrong_is_an_error_it_can_read(
 @stateless_or_not
 async def test_a_tool_that_crashes_is_a_fault_of_the_server_L2(stateless: bool) -> None:
     says = (
-        r"^tool server 'serve' crashed in a call of 'crash': KeyError: 'W404' \(\S+:\d+\)\. "
+        r"^tool server 'serve' crashed in a call of 'crash': KeyError: 'W404' \(\S+:\d+, in crash\)\. "
         r"Let it raise ToolError .* or set tools\.on_crash to answer$"
     )
     async with MemoryToolServer(serve, stateless=stateless).session(base()) as session:
@@ -165,26 +165,44 @@ async def test_a_tool_that_exits_ends_its_own_call_and_nothing_else_L2(stateless
         async def leave() -> str:
             sys.exit("the disk is full")
 
+        @server.tool()
+        async def interrupt() -> str:
+            raise KeyboardInterrupt
+
+        @server.tool()
+        def interrupt_in_a_thread() -> str:
+            raise KeyboardInterrupt
+
         return server
 
     async with MemoryToolServer(exits, stateless=stateless).session(base()) as session:
         with pytest.raises(ToolServerError, match="in a call of 'leave': SystemExit: the disk is"):
             await session.call(call("leave"))
+        for tool in ("interrupt", "interrupt_in_a_thread"):
+            with pytest.raises(
+                ToolServerError, match=rf"of '{tool}': KeyboardInterrupt \(.* in {tool}\)"
+            ):
+                await session.call(call(tool))
         assert not (await session.call(call("get_order", order_id="W1"))).is_error
 
 
-async def test_a_low_level_server_that_exits_ends_its_own_call_and_nothing_else_L2() -> None:
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+async def test_a_low_level_server_that_exits_ends_its_own_call_and_nothing_else_L2(
+    kind: type[BaseException],
+) -> None:
     async def tools(context: object, page: object) -> ListToolsResult:
         return ListToolsResult(tools=[Tool(name="leave", input_schema={"type": "object"})])
 
     async def leave(context: object, call: object) -> CallToolResult:
-        sys.exit("the disk is full")
+        raise kind("the disk is full")
 
     def exits(world: World) -> Server[Any]:
         return Server("shop", on_list_tools=tools, on_call_tool=leave)
 
     async with MemoryToolServer(exits).session(base()) as session:
-        with pytest.raises(ToolServerError, match="in a call of 'leave': SystemExit: the disk is"):
+        with pytest.raises(
+            ToolServerError, match=f"in a call of 'leave': {kind.__name__}: the disk is"
+        ):
             await session.call(call("leave"))
 
 
@@ -323,7 +341,10 @@ async def test_a_server_built_inside_a_tool_of_another_does_not_see_its_world() 
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda world: {}["shop"], r"'<lambda>' could not be built: KeyError: 'shop' \(.*:\d+\)"),
+        (
+            lambda world: {}["shop"],
+            r"'<lambda>' could not be built: KeyError: 'shop' \(.*:\d+, in <lambda>\)",
+        ),
         (lambda world: sys.exit("no shop"), r"'<lambda>' could not be built: SystemExit: no shop"),
         (lambda world: world, r"returned World; expected mcp\.server\.MCPServer"),
     ],

@@ -201,3 +201,43 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_text(path, "new \ud800")
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("flags", [{}, {"overwrite": True}, {"resume": True}])
+def test_from_its_first_moment_on_a_run_has_its_folder_for_itself(
+    flags: dict[str, bool], tmp_path: Path
+) -> None:
+    how = {"resume": False, "overwrite": False}
+    with RunFolder.opened(tmp_path / "run", spec(), **how) as folder:  # and no journal yet
+        before = sorted(folder.path.iterdir())
+        with (
+            pytest.raises(RecordError, match="another run is writing there"),
+            RunFolder.opened(folder.path, spec(), **{**how, **flags}),
+        ):
+            pytest.fail("two runs in one folder")
+        assert sorted(folder.path.iterdir()) == before
+    with RunFolder.opened(folder.path, spec(), resume=True, overwrite=False) as again:
+        assert again.spec.exists()
+    with RunFolder.opened(folder.path, spec(seed=3), resume=False, overwrite=True) as fresh:
+        with (
+            pytest.raises(RecordError, match="another run is writing there"),
+            RunFolder.opened(folder.path, spec(), **{**how, **flags}),
+        ):
+            pytest.fail("two runs in one folder")
+        assert "seed: 3" in fresh.spec.read_text()
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SetupError, match="no run to resume"),
+        RunFolder.opened(tmp_path / "run", spec(), resume=True, overwrite=False),
+    ):
+        pytest.fail("there is nothing to resume")
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with (
+            pytest.raises(SetupError, match="cannot be used as a run's folder: "),
+            RunFolder.opened(path, spec(), resume=False, overwrite=False),
+        ):
+            pytest.fail("it is no folder")

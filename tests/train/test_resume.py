@@ -23,6 +23,7 @@ from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import load_run
 from muarl.train.loop import train
 from muarl.train.run_folder import RunFolder
+from muarl.train.stage import stage_of
 
 
 class StopAfter:
@@ -88,6 +89,16 @@ def test_L9_a_run_broken_off_anywhere_goes_on_to_the_same_end(
     assert [line["reward_mean"] for line in resumed] == pytest.approx(
         [line["reward_mean"] for line in whole]
     )
+
+
+@pytest.mark.timeout(300)
+def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_path: Path) -> None:
+    run_file = write_run(tmp_path, cold_start={**COLD, "steps": 30})
+    break_off(run_file, tmp_path / "out", "cold start", 10)
+    lines = RunFolder(tmp_path / "out").lines()
+    last = [line["step"] for line in lines if line["kind"] == "cold_start"][-1]
+    assert 10 <= last < 30
+    assert stage_of(tmp_path / "out" / "checkpoint") == ("cold_start", last)
 
 
 @pytest.mark.timeout(300)

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import Protocol
 
 from muarl import __version__
+from muarl.cli._answer import answering
+from muarl.cli._problems import in_lines
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -28,9 +30,6 @@ VERBS = {
 
 FOUND, USAGE = 1, 2
 """Exit codes beside 0 and `INTERRUPTED`: a run failed or a check found something; wrong usage."""
-
-_SHOWN = 50
-"""Problems printed at once; a generator can make one mistake in a thousand tasks."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -90,7 +89,8 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             args = parser.parse_args(rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
-        return module.run(args)
+        with answering():
+            return module.run(args)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _EXTRAS:
@@ -118,9 +118,7 @@ def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
     if not isinstance(error, SpecError):
         return f"muarl: {error}"
-    lines = [str(problem) for problem in error.problems[:_SHOWN]]
-    hidden = len(error.problems) - len(lines)
-    return "\n".join([*lines, f"muarl: and {hidden} more problems"] if hidden else lines)
+    return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -20,6 +20,16 @@ def add_out(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
+def add_resume(parser: argparse.ArgumentParser, summary: str) -> None:
+    """Declare `--resume` and `--accept-changes`."""
+    parser.add_argument("--resume", action="store_true", help=summary)
+    parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="resume although the domain changed since; what was played stays as it is",
+    )
+
+
 def add_otel(parser: argparse.ArgumentParser) -> None:
     """Declare `--otel`."""
     parser.add_argument(

@@ -57,6 +57,16 @@ def in_words(figures: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
+def endings(outcomes: dict[str, int]) -> str:
+    """Why dialogues ended, the most frequent first, from `EvalSummary.outcomes`.
+
+    Example:
+        "ended: 38 completed, 2 truncated_turns"
+    """
+    ranked = sorted(outcomes.items(), key=lambda item: (-item[1], item[0]))
+    return f"ended: {', '.join(f'{count:,} {outcome}' for outcome, count in ranked) or 'none'}"
+
+
 def _lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
     t = phase.totals
     if not t.started:

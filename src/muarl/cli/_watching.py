@@ -59,6 +59,9 @@ def watched(
         progress = stack.enter_context(display(observation.counters))
         stack.enter_context(_heard(log, progress, secrets))
         log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine.name)
+        if folder.accepted:
+            log.say("domain_changed", warning=True, changes=folder.accepted)
+            progress.note(f"the domain changed since the run began: {'; '.join(folder.accepted)}")
         try:
             yield observation, progress
         except BaseException as error:

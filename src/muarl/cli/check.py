@@ -1,4 +1,4 @@
-"""Prove a domain sound, without any model.
+"""Prove a domain sound, without any model; of a run file, that and its domain.
 
 Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
 must earn 1 where doing nothing earns less; compares the splits; lets policies without skill and the
@@ -11,23 +11,37 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import positive
+from muarl.cli._problems import in_lines
 from muarl.errors import Problem, SpecError
-from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
+from muarl.spec import (
+    DomainSpec,
+    Located,
+    RunSpec,
+    TasksFile,
+    load_domain_spec,
+    load_run,
+    load_task_files,
+)
+from muarl.spec.load import kind_of
+from muarl.spec.references import split_findings
+from muarl.spec.speech import language_findings, untold_findings
 
 if TYPE_CHECKING:
     from muarl.data.proof import Means, Proof
 
-_SHOWN = 20
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("domain", metavar="DOMAIN", help="a domain's file, or its folder")
+    parser.add_argument(
+        "spec", metavar="SPEC", help="a domain's file, or its folder; or a run file"
+    )
     parser.add_argument(
         "--offline", action="store_true", help="spec files only: import and start nothing"
     )
@@ -44,49 +58,90 @@ def run(args: argparse.Namespace) -> int:
         SpecError: Its files cannot be loaded.
     """
     try:
-        located = load_domain_spec(args.domain)
+        run_file = None
+        if not Path(args.spec).is_dir() and kind_of(args.spec) == "run":
+            run_file = load_run(args.spec)
+            located = load_domain_spec(run_file.resolve(run_file.spec.domain))
+        else:
+            located = load_domain_spec(args.spec)
         if args.offline:
-            return _offline(located, as_json=args.json)
-        return _prove(located, args.limit, as_json=args.json)
+            return _offline(located, run_file, as_json=args.json)
+        return _prove(located, run_file, args.limit, as_json=args.json)
     except SpecError as error:
         if not args.json:
             raise
         findings = [_finding("spec", problem, None) for problem in error.problems]
-        print(json.dumps({"sound": False, "findings": findings}))
+        answer(json.dumps({"sound": False, "findings": findings}))
         return error.exit_code
 
 
-def _offline(located: Located[DomainSpec], *, as_json: bool) -> int:
+def _offline(
+    located: Located[DomainSpec], run_file: Located[RunSpec] | None, *, as_json: bool
+) -> int:
     files = load_task_files(located)
+    if run_file is not None:
+        splits = list(located.spec.tasks.splits) or [
+            task.split for file in files for task in file.spec.tasks
+        ]
+        run_file.refuse(split_findings(run_file.spec, dict.fromkeys(splits)))
+    if problems := _of_speech(located, files):
+        raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)
     if as_json:
-        print(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
+        answer(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
     else:
-        print(f"{located.spec.id}: specs are valid ({1 + len(files)} files, {tasks} tasks in them)")
+        count = 1 + len(files) + (run_file is not None)
+        answer(f"{located.spec.id}: specs are valid ({count} files, {tasks} tasks in them)")
     return 0
 
 
-def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) -> int:
+def _of_speech(located: Located[DomainSpec], files: Sequence[Located[TasksFile]]) -> list[Problem]:
+    """What is wrong with the language of scripted users, as far as files hold their tasks."""
+    tasks = [task for file in files for task in file.spec.tasks]
+    found = language_findings(located.spec, tasks)
+    problems = [located.problem(f.loc, f.message, at_key=f.at_key) for f in found]
+    for file in files:
+        for index, task in enumerate(file.spec.tasks):
+            problems += [
+                file.problem(("tasks", index, *f.loc), f"task {task.id!r}: {f.message}")
+                for f in untold_findings(task, located.spec)
+            ]
+    return problems
+
+
+def _prove(
+    located: Located[DomainSpec],
+    run_file: Located[RunSpec] | None,
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> int:
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
     import anyio
 
     from muarl.data.proof import prove
     from muarl.domain import Domain
+    from muarl.train.run_domain import refuse_unfit
 
     def on_step(step: str) -> None:
         if sys.stderr.isatty():
             print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
 
+    domain = Domain(located)
+    if run_file is not None:
+        run_file.refuse(split_findings(run_file.spec, domain.splits))
+
     async def main() -> Proof:
-        return await prove(Domain(located), limit=limit, on_step=on_step)
+        return await prove(domain, limit=limit, on_step=on_step)
 
     try:
-        with redirect_stdout(sys.stderr):  # what the author's code prints is no part of the answer
-            proof = anyio.run(main)
+        proof = anyio.run(main)
     finally:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    print(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+    if run_file is not None and proof.sound:
+        refuse_unfit(run_file, domain)
+    answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
     if proof.sound:
         return 0
     return 1 if proof.server_failed else SpecError.exit_code
@@ -104,9 +159,7 @@ def _in_words(proof: Proof) -> str:
     if proof.expert:
         lines.append(f"  the expert earns {_means(proof.expert)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
-    lines += [str(finding.problem) for finding in proof.findings[:_SHOWN]]
-    if len(proof.findings) > _SHOWN:
-        lines.append(f"and {len(proof.findings) - _SHOWN} more; --json prints all")
+    lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
     count = len(proof.findings)
     lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_otel, add_out
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
@@ -35,17 +36,17 @@ def run(args: argparse.Namespace) -> int:
     located = load_run(args.spec)
     spec = located.spec
     prepare_torch(spec.threads)
-    from muarl.cli._status import in_words
+    from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import (
         files_of_run,
-        ready_domain,
         refuse_trained_tasks,
         require_engine,
         require_room,
     )
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -55,15 +56,18 @@ def run(args: argparse.Namespace) -> int:
     anyio.run(require_room, located, domain, args.model)
     out = args.out or Path("runs") / f"{args.spec.stem}-eval"
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(
-        out,
-        moved,
-        resume=False,
-        overwrite=args.overwrite,
-        reads=[args.model, *files_of_run(located)],
-    )
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            moved,
+            resume=False,
+            overwrite=args.overwrite,
+            reads=[args.model, *files_of_run(located)],
+            content=anyio.run(content_of_run, domain, spec),
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
         counters = observation.counters
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
@@ -93,14 +97,15 @@ def run(args: argparse.Namespace) -> int:
         run_interruptibly(work)
     for temperature, summary, fields in found:
         if args.json:
-            print(json.dumps({"temperature": temperature, **fields}))
+            answer(json.dumps({"temperature": temperature, **fields}))
             continue
-        print(
+        answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
         for persona, share in summary.by_persona.items():
-            print(f"  {persona:<12} {share}")
-        print(f"  {in_words(fields['observed'])}")
+            answer(f"  {persona:<12} {share}")
+        answer(f"  {endings(summary.outcomes)}")
+        answer(f"  {in_words(fields['observed'])}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

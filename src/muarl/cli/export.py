@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from muarl.cli._answer import answer
 from muarl.cli._stored import add_runs, spec_of, stored_episodes
 from muarl.data.export.rows import Mode, Row, advantages, episode_rows, sample_rows
 from muarl.record import Episode, StoredEpisodes
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = _Chosen(episodes, args.min_reward)
     with placed(args.out, overwrite=args.overwrite, marker=_MARKERS[args.format]) as fresh:
         count = write(make(chosen, advantage), fresh)
-    print(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}")
+    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}")
     return 0
 
 

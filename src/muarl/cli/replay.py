@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._stored import add_domain, add_runs, domain_of, predicates_of, stored_episodes
 from muarl.data.replay import Replayed, replay_all
 from muarl.record import Episode
@@ -37,7 +38,7 @@ class _Told:
         if self.as_json:
             self.differences.append({"episode": str(episode.key), "difference": difference})
         else:
-            print(f"{episode.key}: {difference}")
+            answer(f"{episode.key}: {difference}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
     tally = anyio.run(main)
     if args.json:
-        print(json.dumps({**msgspec.to_builtins(tally), "differences": told.differences}))
+        answer(json.dumps({**msgspec.to_builtins(tally), "differences": told.differences}))
     else:
-        print(
+        answer(
             f"{tally.same} episodes are as recorded, {tally.different} differ, "
             f"{tally.faults} faults were left out"
         )

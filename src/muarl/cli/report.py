@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from muarl.cli._answer import answer
 from muarl.report import write_report
 
 
@@ -18,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
-    print(write_report(args.run, args.out))
+    answer(write_report(args.run, args.out))
     return 0

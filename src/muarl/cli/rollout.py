@@ -19,7 +19,8 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from muarl.cli._arguments import add_otel, add_out, positive
+from muarl.cli._answer import answer
+from muarl.cli._arguments import add_otel, add_out, add_resume, positive
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_otel(parser)
     add_out(parser, "runs/<name of the run file>-rollout, and the shard")
-    parser.add_argument("--resume", action="store_true", help="go on with what that folder holds")
+    add_resume(parser, "go on with what that folder holds")
 
 
 def _shard(text: str) -> Shard:
@@ -92,13 +93,14 @@ def run(args: argparse.Namespace) -> int:
         )
         return 2
     prepare_torch(spec.threads)
-    from muarl.cli._status import in_words
+    from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
     from muarl.train.playing import roll_out
-    from muarl.train.ready import files_of_run, ready_domain, require_engine, require_room
+    from muarl.train.ready import files_of_run, require_engine, require_room
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     require_spans(args)
@@ -115,18 +117,22 @@ def run(args: argparse.Namespace) -> int:
         args.shard,
     )
     out = args.out or _default_out(args.spec, args.shard)
-    folder = RunFolder.create(
-        out,
-        spec.moved(args.spec.parent, out),
-        resume=args.resume,
-        overwrite=args.overwrite,
-        plan={
-            "policy": "expert" if args.expert else str(args.model.resolve()),
-            "shard": str(args.shard),
-        },
-        reads=[*([args.model] if args.model else []), *files_of_run(located)],
-    )
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            spec.moved(args.spec.parent, out),
+            resume=args.resume,
+            overwrite=args.overwrite,
+            plan={
+                "policy": "expert" if args.expert else str(args.model.resolve()),
+                "shard": str(args.shard),
+            },
+            reads=[*([args.model] if args.model else []), *files_of_run(located)],
+            content=anyio.run(content_of_run, domain, spec),
+            accept_changes=args.accept_changes,
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
@@ -146,15 +152,17 @@ def run(args: argparse.Namespace) -> int:
         except* KeyboardInterrupt as interrupted:
             print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
             raise KeyboardInterrupt from interrupted
-    summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
-    found = msgspec.to_builtins(summary) | {"observed": observation.counters.snapshot().figures()}
-    folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
+        summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
+        observed = observation.counters.snapshot().figures()
+        found = msgspec.to_builtins(summary) | {"observed": observed}
+        folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
     if args.json:
-        print(json.dumps(found))
+        answer(json.dumps(found))
     else:
-        print(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
-        print(f"success {summary.success}, {summary.turns} turns each")
-        print(in_words(found["observed"]))
+        answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
+        answer(f"success {summary.success}, {summary.turns} turns each")
+        answer(endings(summary.outcomes))
+        answer(in_words(found["observed"]))
     return 0
 
 

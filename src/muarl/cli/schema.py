@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from muarl.cli._answer import answer
 from muarl.errors import SetupError
 from muarl.spec.schema import schema_files, stale_schemas, write_schemas
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         stale = stale_schemas(folder)
         for name in stale:
-            print(f"{folder / name}: not what the models say; run `muarl schema --out {folder}`")
+            answer(f"{folder / name}: not what the models say; run `muarl schema --out {folder}`")
         return int(bool(stale))
     try:
         write_schemas(folder)
@@ -46,5 +47,5 @@ def run(args: argparse.Namespace) -> int:
             f"cannot write to {folder}: {error.strerror}; name another folder with --out"
         ) from error
     for name in schema_files():
-        print(folder / name)
+        answer(folder / name)
     return 0

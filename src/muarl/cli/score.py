@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from muarl.cli._answer import answer
 from muarl.cli._arguments import add_out
 from muarl.cli._stored import (
     add_domain,
@@ -27,7 +28,8 @@ from muarl.cli._stored import (
 from muarl.domain import Domain
 from muarl.errors import SetupError
 from muarl.evaluate.rescore import Rescored, rescore
-from muarl.record import JournalWriter
+from muarl.evaluate.summary import summarise
+from muarl.record import JournalWriter, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec import RunSpec
 from muarl.train.run_folder import RunFolder
@@ -65,12 +67,15 @@ def run(args: argparse.Namespace) -> int:
 
         with JournalWriter(folder.journal) as journal:
             phases = anyio.run(main, journal)
+        for phase in phases:  # what the report of that folder shows
+            scored = summarise(StoredEpisodes([folder.journal], [phase.phase]))
+            folder.log("rollout", phase=phase.phase, **msgspec.to_builtins(scored))
     if args.json:
-        print(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
+        answer(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
     else:
         for phase in phases:
-            print(_in_words(phase))
-        print(out)
+            answer(_in_words(phase))
+        answer(out)
     return 0
 
 

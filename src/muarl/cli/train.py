@@ -12,7 +12,8 @@ from pathlib import Path
 
 import anyio
 
-from muarl.cli._arguments import add_otel, add_out, seed
+from muarl.cli._answer import answer
+from muarl.cli._arguments import add_otel, add_out, add_resume, seed
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
     add_out(parser, "runs/<name of the run file>")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    add_resume(parser, "go on with the run in that folder")
     add_otel(parser)
     parser.add_argument("--seed", type=seed, help="instead of the run file's seed")
 
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(located.spec.threads)
     from muarl.cli._watching import require_spans, watched
     from muarl.train.loop import default_folder, train
-    from muarl.train.ready import files_of_run, ready_domain, require_engine
+    from muarl.train.ready import files_of_run, require_engine
+    from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     spec = located.spec
@@ -48,14 +50,18 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     out = args.out or default_folder(args.spec)
     moved = spec.moved(args.spec.parent, out)
-    folder = RunFolder.create(
-        out,
-        moved,
-        resume=args.resume,
-        overwrite=args.overwrite,
-        reads=files_of_run(located),
-    )
-    with watched(folder, spec, otel=args.otel) as (observation, progress):
+    with (
+        RunFolder.opened(
+            out,
+            moved,
+            resume=args.resume,
+            overwrite=args.overwrite,
+            reads=files_of_run(located),
+            content=anyio.run(content_of_run, domain, spec),
+            accept_changes=args.accept_changes,
+        ) as folder,
+        watched(folder, spec, otel=args.otel) as (observation, progress),
+    ):
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
@@ -67,5 +73,5 @@ def run(args: argparse.Namespace) -> int:
             hint = f"stopped; go on with: muarl train {args.spec} --out {out} --resume"
             print(hint, file=sys.stderr)
             raise KeyboardInterrupt from interrupted
-    print(out)
+    answer(out)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muarl.authors import RAISED, blame, let_ctrl_c_pass
 from muarl.domain import Agent
 from muarl.errors import PolicyError
 from muarl.messages import Message
@@ -40,6 +41,6 @@ class ExpertPolicy:
             if not isinstance(said, Message) or said.role != "assistant":
                 raise TypeError(f"expected an assistant's Message, got {said!r}")
             return self._renderer.encode_reply(said)
-        except (Exception, SystemExit) as error:  # boundary: the author's agent may do anything
-            kind = type(error).__name__
-            raise PolicyError(f"the agent raised {kind}: {error}") from error
+        except RAISED as error:  # boundary: the author's agent may do anything
+            let_ctrl_c_pass(error)
+            raise PolicyError(f"the agent raised {blame(error)}") from error

@@ -34,7 +34,8 @@ class Interval(msgspec.Struct, frozen=True):
 
     Attributes:
         value: The estimate; None where there was nothing to estimate from.
-        low: Lower bound, None likewise.
+        low: Lower bound, None likewise, and where all is of one task: how tasks differ, on which
+            an interval rests, cannot be seen from one.
         high: Upper bound, None likewise.
         n: Episodes behind it.
         method: "wilson", "bootstrap by task" or "t".
@@ -47,8 +48,10 @@ class Interval(msgspec.Struct, frozen=True):
     method: str
 
     def __str__(self) -> str:
-        if self.value is None or self.low is None or self.high is None:
+        if self.value is None:
             return "unknown"
+        if self.low is None or self.high is None:
+            return f"{self.value:.3f} (no interval: it is of one task)"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
@@ -85,13 +88,15 @@ def bootstrap_mean(
 ) -> Interval:
     """Mean over all values, with a percentile interval that draws whole tasks.
 
-    The same values and seed give the same interval.
+    The same values and seed give the same interval. One task has none.
     """
     sums = [math.fsum(values) for values in values_by_task.values() if values]
     sizes = [len(values) for values in values_by_task.values() if values]
     n = sum(sizes)
     if n == 0:
         return Interval(None, None, None, 0, "bootstrap by task")
+    if len(sums) == 1:
+        return Interval(sums[0] / n, None, None, n, "bootstrap by task")
     rng = random.Random(seed)
     tasks = range(len(sums))
     means = []
@@ -113,11 +118,12 @@ def mean_share(
 
     If every task scores alike the bootstrap sees no spread and would claim certainty. Wilson with
     one trial per task, the least information there can be, stands in for it: of all values in
-    [0, 1] with that mean, those at the ends spread the most.
+    [0, 1] with that mean, those at the ends spread the most. One task tried several times has no
+    interval.
     """
     tasks = [values for values in values_by_task.values() if values]
     shares = {math.fsum(values) / len(values) for values in tasks}
-    if len(shares) != 1:
+    if len(shares) != 1 or (len(tasks) == 1 and len(tasks[0]) > 1):
         return bootstrap_mean(values_by_task, level=level, seed=seed)
     share = shares.pop()
     low, high = _wilson_bounds(share, len(tasks), level)

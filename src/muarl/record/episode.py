@@ -158,6 +158,8 @@ class Episode(msgspec.Struct, omit_defaults=True):
         persona: Persona id the user spoke as.
         split: Split of the task.
         task_hash: Hash of the task's situation: same id, other text shows.
+        content_hash: Hash of all that the dialogue and its reward followed from in the domain:
+            rules, users, world, code, predicates, and the whole task.
         system: The system prompt's text.
         tools: Tools the policy was offered.
         opening: The user's first message.
@@ -195,6 +197,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     metrics: list[PredicateResult] = []
     changes: list[Change] = []
     forks: int = 0
+    content_hash: str = ""
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)

@@ -165,7 +165,7 @@ def no_writer(path: Path | str) -> Iterator[None]:
     """
     path = Path(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # NFS locks only what can be written
     except FileNotFoundError:
         yield
         return

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from muarl.errors import SetupError
+from muarl.record.claim import claimed
+from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 
 
@@ -23,23 +25,37 @@ def placed(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterato
         marker: A file that a folder must hold to be replaced: what is not ours stays. None: the
             result is a file, and no folder is ever replaced.
 
+    A folder that is replaced is claimed for as long as that takes: it may be a run's.
+
     Raises:
         SetupError: Something is there that must not be replaced.
-        RecordError: The disk said no.
+        RecordError: The disk said no, or a run is writing there.
     """
-    _refuse(path, overwrite, marker)
+    with _replaceable(path, overwrite, marker):
+        pass  # said before any work is done, and looked at again after it
     with saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         fresh = Path(beside) / path.name
         yield fresh
-        with saving(path):
+        with saving(path), _replaceable(path, overwrite, marker):
             if path.is_dir():
                 shutil.rmtree(path)
             os.replace(fresh, path)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _replaceable(path: Path, overwrite: bool, marker: str | None) -> Iterator[None]:
+    """Within the block nobody else writes what is there, if anything is, and it may be replaced."""
+    _refuse(path, overwrite, marker)
+    if not path.is_dir():
+        yield
+        return
+    with claimed(path), no_writer(path / "episodes.journal"):
+        yield
 
 
 def _refuse(path: Path, overwrite: bool, marker: str | None) -> None:

@@ -90,6 +90,7 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
         "persona": episode.persona,
         "split": episode.split,
         "task_hash": episode.task_hash,
+        "content_hash": episode.content_hash,
         "outcome": episode.outcome.value,
         "verdict": verdict(episode),
         "error": episode.error,

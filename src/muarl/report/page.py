@@ -75,7 +75,7 @@ def render(folder: RunFolder, chosen: Choice) -> str:
         "run": run,
         "cold_start": folder.lines["cold_start"],
         "iterations": folder.lines["iteration"],
-        "evals": folder.lines["eval"],
+        "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
         "floors": folder.lines["floor"],
         "episodes": episodes.episodes,
         "systems": episodes.systems,

@@ -17,6 +17,7 @@ from muarl.spec.domain import DomainSpec
 from muarl.spec.explain import Loc, describe, explain
 from muarl.spec.references import Finding, domain_findings, run_findings, tasks_findings
 from muarl.spec.run import RunSpec
+from muarl.spec.schema import KINDS
 from muarl.spec.task import TasksFile
 
 S = TypeVar("S", bound=Spec)
@@ -83,6 +84,8 @@ def load_spec(path: str | Path, model: type[S]) -> Located[S]:
         first = ", ".join(list(model.model_fields)[:4])
         message = f"{got}; expected a mapping with the fields {first}, ..."
         raise SpecError([*problems, Problem(str(path), *root.place, message)])
+    if other := _of_another_kind(root.data, model):
+        raise SpecError([Problem(str(path), *root.place, other)])
     if too_new := _too_new(root):
         raise SpecError([Problem(str(path), *too_new)])
     noted = {Place(problem.line, problem.column) for problem in problems}
@@ -159,6 +162,38 @@ def load_run(path: str | Path) -> Located[RunSpec]:
     run = load_spec(path, RunSpec)
     run.refuse(run_findings(run.spec, run.path.parent))
     return run
+
+
+def kind_of(path: str | Path) -> str:
+    """What kind of spec file this is by its fields, sound or not: a key of `KINDS`.
+
+    Raises:
+        SpecError: It cannot be read.
+    """
+    root, _ = parse_document(_read(Path(path)), str(path))
+    return _nearest_kinds(root.data)[0] if isinstance(root.data, dict) else "domain"
+
+
+def _nearest_kinds(data: dict[str, object]) -> list[str]:
+    """Kinds of spec files, those first whose fields most keys are."""
+    return sorted(KINDS, key=lambda kind: -_num_known(data, KINDS[kind]))
+
+
+def _num_known(data: dict[str, object], model: type[Spec]) -> int:
+    return len(data.keys() & model.model_fields.keys())
+
+
+def _of_another_kind(data: dict[str, object], model: type[Spec]) -> str:
+    """What to say of a file that is a sound one of another kind; "" if it is not."""
+    kind = _nearest_kinds(data)[0]
+    expected = next((name for name, one in KINDS.items() if one is model), kind)
+    other = KINDS[kind]
+    required = {name for name, field in other.model_fields.items() if field.is_required()}
+    # If it may be either, what is wrong with it says more.
+    if required - data.keys() or _num_known(data, other) <= _num_known(data, model):
+        return ""
+    fields = [name for name in other.model_fields if name in data][1:5]
+    return f"this is a {kind} file (it has {', '.join(fields)}); expected a {expected} file"
 
 
 def _task_paths(domain: Located[DomainSpec]) -> list[Path]:

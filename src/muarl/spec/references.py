@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,11 @@ from muarl.errors import did_you_mean
 from muarl.spec.domain import DomainSpec, SplitPhrasings, UserScriptSpec
 from muarl.spec.run import RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
-from muarl.spec.wording import unsayable
+from muarl.spec.wording import slots, unsayable
 
 ANY_SPLIT = "any"
+
+_ODD_SLOT = re.compile(r"\{(?![A-Za-z0-9][A-Za-z0-9_.-]*\})[\w .-]*\}")
 
 _AGENT_ACTS = ("confirm", "refuse", "done")
 _USER_ACTS = (
@@ -66,7 +69,7 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             facts = _facts_spoken_of(domain)
             for fact in persona.disclose:
                 if fact not in facts:
-                    message = f"{unknown('fact', fact, facts)} (no `ask:` or `tell:` act names it)"
+                    message = f"{unknown('fact', fact, facts)} (no act and no wording names it)"
                     yield Finding((*at, "disclose", fact), message, True)
     if domain.user is not None:
         yield from (f.below("user", "phrasings") for f in _phrasings(domain.user.phrasings, splits))
@@ -221,6 +224,9 @@ def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[F
             if not templates:
                 yield Finding((split, act), f"act {act!r} has no templates; give at least one")
             for index, template in enumerate(templates):
+                for braces in _ODD_SLOT.findall(template):
+                    message = f"{braces!r} is no fact's name in braces, and is said as it stands"
+                    yield Finding((split, act, index), message)
                 if act.startswith("ask:") and "{request}" in template:
                     message = f"{act!r} is what {{request}} stands for; it cannot hold it"
                     yield Finding((split, act, index), message)
@@ -236,13 +242,14 @@ def _understands(script: UserScriptSpec) -> Iterator[Finding]:
 
 
 def _facts_spoken_of(domain: DomainSpec) -> list[str]:
-    """Facts that the domain's language can ask for or tell."""
+    """Facts that the domain's language can ask for, tell or use."""
     assert domain.user is not None
     acts = list(domain.user.understands)
     facts = [act.removeprefix("ask:") for act in acts if act.startswith("ask:")]
     for phrasings in (domain.user.phrasings, *(p.phrasings for p in domain.personas.values())):
         for told in phrasings.values():
             facts += [act.removeprefix("tell:") for act in told if act.startswith("tell:")]
+            facts += [fact for templates in told.values() for t in templates for fact in slots(t)]
     return sorted(set(facts))
 
 

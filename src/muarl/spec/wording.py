@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from muarl.spec.base import ID_PATTERN
 from muarl.spec.domain import PersonaSpec, UserScriptSpec
 from muarl.spec.task import FactSpec, RequestSpec, TaskSpec
 
-_SLOT = re.compile(r"\{(\w+)\}")
+SLOT = re.compile(r"\{(" + ID_PATTERN.strip("^$") + r")\}")
+"""`{order_id}` in a template; the group is the fact."""
 
 
 def unsayable(
@@ -33,19 +35,19 @@ def unsayable(
 def _lacking(task: TaskSpec, script: UserScriptSpec, persona: PersonaSpec) -> Iterator[str]:
     assert task.user is not None
     for position, first in enumerate(task.user.requests):
-        for changed, request in enumerate(_versions(first, persona)):
+        for changed, request in enumerate(versions(first, persona)):
             facts = {fact.id: fact for fact in (*task.user.facts, *request.facts)}
-            told = {f.id for f in facts.values() if _disclosure(f, persona) == "volunteer"}
+            told = {f.id for f in facts.values() if disclosure(f, persona) == "volunteer"}
             entry = "change" if changed else "next" if position else "open"
-            for act in (entry, *_answers(script)):
+            for act in (entry, *answers(script)):
                 yield from _unworded(act, request, told, task, script, persona)
             for fact in facts.values():
-                if f"ask:{fact.id}" in script.understands and _disclosure(fact, persona) != "never":
+                if f"ask:{fact.id}" in script.understands and disclosure(fact, persona) != "never":
                     act = f"tell:{fact.id}"
                     yield from _unworded(act, request, told | {fact.id}, task, script, persona)
 
 
-def _answers(script: UserScriptSpec) -> Iterator[str]:
+def answers(script: UserScriptSpec) -> Iterator[str]:
     """Acts that the policy can call forth at any time, facts apart."""
     yield from ("unclear", "abandon")
     if any(act.startswith("ask:") for act in script.understands):
@@ -56,14 +58,15 @@ def _answers(script: UserScriptSpec) -> Iterator[str]:
         yield "stop"
 
 
-def _versions(request: RequestSpec, persona: PersonaSpec) -> Iterator[RequestSpec]:
+def versions(request: RequestSpec, persona: PersonaSpec) -> Iterator[RequestSpec]:
     """The request, and what this persona changes it to."""
     yield request
     if persona.changes_mind and request.instead is not None:
         yield request.instead
 
 
-def _disclosure(fact: FactSpec, persona: PersonaSpec) -> str:
+def disclosure(fact: FactSpec, persona: PersonaSpec) -> str:
+    """How this persona tells a fact: her own word stands before the task's."""
     return persona.disclose.get(fact.id, fact.disclose)
 
 
@@ -76,27 +79,29 @@ def _unworded(
     persona: PersonaSpec,
 ) -> Iterator[str]:
     """The act, or the act inside it, that no template words with the known facts."""
-    fitting = _fitting(act, known, task.split, script, persona)
-    if not fitting:
+    found = fitting(act, known, task.split, script, persona)
+    if not found:
         yield act
-    elif any("{request}" in template for template in fitting):
+    elif any("{request}" in template for template in found):
         inner = f"ask:{request.ask}"
-        if not _fitting(inner, known, task.split, script, persona):
+        if not fitting(inner, known, task.split, script, persona):
             yield inner
 
 
-def _fitting(
+def fitting(
     act: str, known: set[str], split: str, script: UserScriptSpec, persona: PersonaSpec
 ) -> list[str]:
+    """Templates of an act, her own before the domain's, that need only known facts."""
     for phrasings in (persona.phrasings, script.phrasings):
         found = [
             template for name in (split, "any") for template in phrasings.get(name, {}).get(act, [])
         ]
         if found:
-            return [template for template in found if _slots(template) <= known]
+            return [template for template in found if slots(template) <= known]
     return []
 
 
 @cache
-def _slots(template: str) -> frozenset[str]:
-    return frozenset(_SLOT.findall(template)) - {"request"}
+def slots(template: str) -> frozenset[str]:
+    """Facts that a template tells."""
+    return frozenset(SLOT.findall(template)) - {"request"}

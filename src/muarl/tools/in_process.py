@@ -39,6 +39,7 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
+from muarl.authors import RAISED, let_ctrl_c_pass
 from muarl.tools.cancelled import is_cancelled
 from muarl.tools.sdk_logs import hear
 
@@ -106,7 +107,8 @@ class InProcessClient:
                 raise
             hear(error)
             raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
-        except (Exception, SystemExit) as error:  # boundary: the author's server raises anything
+        except RAISED as error:  # boundary: the author's server raises anything
+            let_ctrl_c_pass(error)
             hear(error)
             raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
         return answer.model_validate(raw, by_name=False)

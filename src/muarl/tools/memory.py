@@ -16,10 +16,11 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
 
+from muarl.authors import RAISED, blame, let_ctrl_c_pass
 from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
 from muarl.tools.in_process import InProcessClient
-from muarl.tools.sdk_logs import CrashLog, reason, root_logging_kept
+from muarl.tools.sdk_logs import CrashLog, root_logging_kept
 from muarl.tools.session import Carrier, Limits, McpSession, connected
 from muarl.world import World, WorldProxy
 
@@ -119,8 +120,9 @@ class MemoryToolServer:
                 server = self._serve(world)
         except ToolServerError:
             raise
-        except (Exception, SystemExit) as error:  # boundary: the author's code raises anything
-            raise ToolServerError(f"{self._name} could not be built: {reason(error)}") from error
+        except RAISED as error:  # boundary: the author's code raises anything
+            let_ctrl_c_pass(error)
+            raise ToolServerError(f"{self._name} could not be built: {blame(error)}") from error
         if not isinstance(server, (MCPServer, Server)):
             raise ToolServerError(
                 f"{self._name} returned {type(server).__name__}; expected mcp.server.MCPServer"
@@ -133,7 +135,7 @@ class MemoryToolServer:
 
 
 def _contain(server: MCPServer) -> None:
-    """Let a tool that calls `sys.exit` crash like any other; it would end all dialogues."""
+    """Let a tool that would end the process crash like any other; it would end all dialogues."""
     if server in _contained:
         return
     _contained.add(server)
@@ -142,7 +144,8 @@ def _contain(server: MCPServer) -> None:
     async def contained(name: str, *arguments: Any, **more: Any) -> Any:
         try:
             return await call_tool(name, *arguments, **more)
-        except SystemExit as error:
+        except (SystemExit, KeyboardInterrupt) as error:
+            let_ctrl_c_pass(error)
             raise UnexpectedToolError(f"Error executing tool {name}") from error
 
     vars(server)["call_tool"] = contained

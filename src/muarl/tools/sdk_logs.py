@@ -11,10 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
-from traceback import extract_tb
-
-from muarl import world
 
 _muarl = logging.getLogger("muarl")
 _log = logging.getLogger("muarl.tools")
@@ -89,15 +85,3 @@ class CrashLog:
             _log.error(
                 "%s: tool %r crashed%s (its next crashes are not logged)", self._server, tool, why
             )
-
-
-def reason(error: BaseException) -> str:
-    """One line on an exception of someone else's code: its root cause, and where it came from."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    # A missing key of a world is raised in our files, but it is their line that helps.
-    ours = Path(world.__file__).parent
-    frames = [f for f in extract_tb(error.__traceback__) if Path(f.filename).parent != ours]
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"

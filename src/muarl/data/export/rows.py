@@ -74,6 +74,7 @@ def episode_rows(
         yield {
             **_identity(episode),
             "task_hash": episode.task_hash,
+            "content_hash": episode.content_hash,
             "fault": episode.fault,
             "error": episode.error,
             "reward": episode.reward,

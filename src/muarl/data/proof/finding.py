@@ -19,6 +19,8 @@ class Check(StrEnum):
     """The tool server starts, lists its tools, and stays alive."""
     NAMES = "names"
     """Everything a spec names exists: tools, personas, wordings; no id is given twice."""
+    SPEECH = "speech"
+    """What scripted users are to say has words: no typo leaves a template unsaid, a fact untold."""
     GOLD = "gold"
     """A task's gold calls run without an error and earn 1."""
     IDLE = "idle"

@@ -59,10 +59,11 @@ def over_floor(
 ) -> Iterator[ProofFinding]:
     """A finding if a policy without skill earns more than the domain's floor.
 
-    Unless the figure is exact it may be above by chance: then its whole interval must be.
+    Unless the figure is exact it may be above by chance: then its whole interval must be, if it has
+    one.
     """
     floor = subject.domain.spec.floor
-    bound = earned.value if exact else earned.low
+    bound = earned.value if exact or earned.low is None else earned.low
     if bound is not None and bound > floor:
         message = (
             f"{who} earns {earned.value:.3f} on split {split!r} ({earned.n} tasks), more than the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
@@ -12,6 +12,7 @@ from muarl.data.proof.play import Means, estimate, expert_findings, floor_findin
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
+from muarl.spec.speech import language_findings, untold_findings
 
 DIALOGUES = 100
 """Dialogues per policy and split; enough to tell a floor of 0.15 from one of 0.25."""
@@ -81,6 +82,7 @@ async def prove(
         proof.tools = [tool.name for tool in tools]
         on_step("names")
         proof.findings += name_findings(subject, proof.tools)
+        proof.findings += _speech_findings(subject)
         on_step("splits")
         proof.findings += split_findings(subject)
         on_step("gold calls")
@@ -116,6 +118,16 @@ async def _prove_gold(subject: Subject, proof: Proof) -> None:
         proof.idle[split] = earned = estimate(idle)
         whole = len(idle) == len(subject.domain.tasks(split))
         proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
+
+
+def _speech_findings(subject: Subject) -> Iterator[ProofFinding]:
+    domain = subject.domain
+    tasks = [task for split in domain.splits for task in domain.tasks(split)]
+    for found in language_findings(domain.spec, tasks):
+        yield subject.about(Check.SPEECH, found.loc, found.message, at_key=found.at_key)
+    for task in subject.all_tasks():
+        for found in untold_findings(task, domain.spec):
+            yield subject.about_task(Check.SPEECH, task, found.loc, found.message)
 
 
 def _dangling(proof: Proof) -> bool:

@@ -1,6 +1,6 @@
 // Line charts and stacked shares over one shared x: moving along one chart moves along all of them.
 
-const WIDTH = 380, HEIGHT = 176, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 24;
+const WIDTH = 380, HEIGHT = 176, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 24, BAR = 24;
 
 /** The x position that is being read, shared by the charts of one group. */
 function makeCursor() {
@@ -69,7 +69,8 @@ function lineChart(chart, cursor) {
   const bounds = series.flatMap((one) => [one.values, one.low || [], one.high || []].flat()).filter(isNumber);
   const xs = chart.xs;
   const [first, last] = extent(xs);
-  const x = (value) => LEFT + ((value - first) / (last - first || 1)) * (WIDTH - LEFT - RIGHT);
+  const share = (value) => (last > first ? (value - first) / (last - first) : 0.5);  // one point stands in the middle
+  const x = (value) => LEFT + share(value) * (WIDTH - LEFT - RIGHT);
   const axis = yAxis(chart, bounds);
   // A value beyond a fixed scale is drawn at its edge.
   const y = (value) => TOP + (1 - Math.max(-0.03, Math.min(1.03, axis.at(value)))) * (HEIGHT - TOP - BOTTOM);
@@ -164,14 +165,18 @@ function curve(one, index, xs, x, y) {
   if (one.low && one.high) {
     const known = xs.map((_, i) => i).filter((i) => isNumber(one.low[i]) && isNumber(one.high[i]));
     const there = known.map((i) => `${x(xs[i]).toFixed(1)} ${y(one.high[i]).toFixed(1)}`);
-    const back = known.reverse().map((i) => `${x(xs[i]).toFixed(1)} ${y(one.low[i]).toFixed(1)}`);
-    if (there.length) parts.push(s("path", { class: `band a${index % 8}`, d: `M${there.concat(back).join("L")}Z` }));
+    const back = [...known].reverse().map((i) => `${x(xs[i]).toFixed(1)} ${y(one.low[i]).toFixed(1)}`);
+    if (known.length > 1) parts.push(s("path", { class: `band a${index % 8}`, d: `M${there.concat(back).join("L")}Z` }));
   }
   parts.push(s("path", { class: `line c${index % 8}`, d: pathOf(xs, one.values, x, y) }));
-  if (one.values.filter(isNumber).length === 1) {
-    const i = one.values.findIndex(isNumber);
-    parts.push(s("circle", { class: `dot c${index % 8}`, cx: x(xs[i]), cy: y(one.values[i]), r: 3 }));
-  }
+  // A line needs two points: one between gaps is a dot, and its interval a whisker.
+  const isLone = (value, i) => isNumber(value) && !isNumber(one.values[i - 1]) && !isNumber(one.values[i + 1]);
+  one.values.forEach((value, i) => {
+    if (!isLone(value, i)) return;
+    parts.push(s("circle", { class: `dot lone c${index % 8}`, cx: x(xs[i]), cy: y(value), r: 3 }));
+    if (!one.low || !one.high || !isNumber(one.low[i]) || !isNumber(one.high[i])) return;
+    parts.push(s("path", { class: `line lone c${index % 8}`, d: `M${x(xs[i]).toFixed(1)} ${y(one.low[i]).toFixed(1)}V${y(one.high[i]).toFixed(1)}` }));
+  });
   return parts;
 }
 
@@ -179,10 +184,12 @@ function stack(series, xs, x, y) {
   let floor = xs.map(() => 0);
   return series.map((one, index) => {
     const top = floor.map((base, i) => base + (isNumber(one.values[i]) ? one.values[i] : 0));
-    const there = xs.map((value, i) => `${x(value).toFixed(1)} ${y(top[i]).toFixed(1)}`);
     const base = floor;
-    const back = xs.map((value, i) => `${x(value).toFixed(1)} ${y(base[i]).toFixed(1)}`).reverse();
     floor = top;
+    // One point alone is a bar.
+    const across = xs.length > 1 ? xs.map((value, i) => [x(value), i]) : [[x(xs[0]) - BAR / 2, 0], [x(xs[0]) + BAR / 2, 0]];
+    const there = across.map(([at, i]) => `${at.toFixed(1)} ${y(top[i]).toFixed(1)}`);
+    const back = across.map(([at, i]) => `${at.toFixed(1)} ${y(base[i]).toFixed(1)}`).reverse();
     return s("path", { class: `area a${index % 8}`, d: `M${there.concat(back).join("L")}Z` });
   });
 }

@@ -1,6 +1,18 @@
 // The head of the page and the headline: held-out success before and after.
 
-const PHASES = { base: "untrained", cold: "cold start", final: "after GRPO" };
+const TRAINING = { base: "untrained", cold: "cold start", final: "after GRPO" };
+const PHASES = { ...TRAINING, eval: "evaluation" };
+
+/** Whether the run trains: an evaluation and a rollout only play. */
+function isOfTraining(data) {
+  return !data.evals.length || data.evals.some((line) => Object.hasOwn(TRAINING, line.phase))
+    || data.iterations.length > 0 || data.cold_start.length > 0;
+}
+
+/** Whether what was played was to be an evaluation. */
+function isHeldOut(data) {
+  return isOfTraining(data) || data.evals.some((line) => line.phase === "eval");
+}
 
 function phaseName(phase) {
   return Object.hasOwn(PHASES, phase) ? PHASES[phase] : String(phase ?? "evaluation");
@@ -44,6 +56,11 @@ function themeButton() {
 /** The evaluations to compare: first and last phase at the headline's temperature. */
 function headline(evals) {
   if (!evals.length) return null;
+  if (!evals.some((line) => Object.hasOwn(TRAINING, line.phase))) {
+    // What was only played has no before and after.
+    const shown = evals.findLast((line) => String(line.phase).startsWith("eval:final")) || evals[0];
+    return { temperature: shown.temperature, before: shown, after: null };
+  }
   const temperature = evals[0].temperature;
   const same = evals.filter((line) => line.temperature === temperature);
   const before = same.find((line) => line.phase === "cold") || same[0];
@@ -52,17 +69,17 @@ function headline(evals) {
 }
 
 function summarySection(data) {
-  const section = h("section", { id: "summary" }, h("h2", {}, "Held-out success"));
+  const section = h("section", { id: "summary" }, h("h2", {}, isHeldOut(data) ? "Held-out success" : "Success"));
   const found = headline(data.evals);
   if (!found) {
     section.append(h("p", { class: "empty" }, "No evaluation has finished yet."));
     return section;
   }
-  section.append(h("div", { class: "hero" }, heroFigure(found), evalTable(data, found)), tiles(data, found));
+  section.append(h("div", { class: "hero" }, heroFigure(found, isHeldOut(data)), evalTable(data, found)), tiles(data, found));
   return section;
 }
 
-function heroFigure({ temperature, before, after }) {
+function heroFigure({ temperature, before, after }, heldOut) {
   const figure = (line) => h("div", { class: "score" },
     h("span", { class: "big" }, percent(interval(line.success)?.value)),
     h("span", { class: "range" }, rangeText(line.success)),
@@ -70,7 +87,7 @@ function heroFigure({ temperature, before, after }) {
   const episodes = after || before;
   return h("div", { class: "headline" },
     h("div", { class: "scores" }, figure(before), after && h("span", { class: "arrow", "aria-label": "to" }, "→"), after && figure(after)),
-    h("p", { class: "note" }, `${number(episodes.n)} held-out dialogues per evaluation`
+    h("p", { class: "note" }, `${number(episodes.n)} ${heldOut ? "held-out dialogues per evaluation" : "dialogues"}`
       + (isNumber(temperature) ? `, sampled at ${temperatureName(temperature)}` : "")
       + (isNumber(episodes.faults) ? `; ${number(before.faults + (after ? after.faults : 0))} faults, not counted` : "")
       + ". Ranges are 95 % intervals."));
@@ -78,7 +95,10 @@ function heroFigure({ temperature, before, after }) {
 
 function rangeText(value) {
   const found = interval(value);
-  return found && isNumber(found.low) ? `${(100 * found.low).toFixed(1)} – ${(100 * found.high).toFixed(1)} %` : "";
+  if (!found) return "";
+  // A bare number, such as of an older floor, claims nothing.
+  if (!isNumber(found.low)) return isNumber(found.n) ? "no interval: it is of one task" : "";
+  return `${(100 * found.low).toFixed(1)} – ${(100 * found.high).toFixed(1)} %`;
 }
 
 function floorOf(data) {
@@ -152,9 +172,15 @@ function plot(values, marks, floor) {
   return box;
 }
 
+/** Why dialogues ended, the most frequent first. */
+function endings(outcomes) {
+  return Object.entries(outcomes || {}).sort((a, b) => b[1] - a[1]).map(([outcome, count]) => `${number(count)} ${outcome.replaceAll("_", " ")}`);
+}
+
 function tiles(data, { before, after }) {
   const last = after || before;
   const floor = floorOf(data);
+  const ended = endings(last.outcomes);
   const lines = data.iterations;
   const worst = (key) => lines.map((line) => line[key]).filter(isNumber).reduce((a, b) => Math.max(a, b), -Infinity);
   const change = (key, format) => after && interval(before[key]) ? `${format(interval(before[key]).value)} before` : "";
@@ -164,6 +190,7 @@ function tiles(data, { before, after }) {
     ["writes the user confirmed", interval(last.confirmed) && percent(interval(last.confirmed).value), change("confirmed", percent)],
     ["floor: best trivial policy", isNumber(floor) && percent(floor),
       isNumber(floor) && floor < 1 && isNumber(score) ? aboveFloor(score, floor) : ""],
+    ["ended most often", ended[0], ended.slice(1).join(", ")],
     ["turns per dialogue", interval(last.turns) && number(interval(last.turns).value), change("turns", number)],
     ["sampled tokens per dialogue", interval(last.sampled_tokens) && number(interval(last.sampled_tokens).value), change("sampled_tokens", number)],
     ["tool calls answered with an error", isNumber(last.tool_errors) && percent(last.tool_errors), change("tool_errors", percent)],

@@ -7,7 +7,8 @@ function trainingSection(data) {
     section.append(h("p", { class: "note" }, "Hover or use the arrow keys on a chart: all charts read the same iteration."),
       h("div", { class: "charts" }, iterationCharts(lines)));
   } else {
-    section.append(h("p", { class: "empty" }, "No iteration of reinforcement learning has finished."));
+    section.append(h("p", { class: "empty" }, isOfTraining(data)
+      ? "No iteration of reinforcement learning has finished." : "Nothing was trained here: these dialogues were only played."));
   }
   const cold = coldStartChart(data.cold_start);
   if (cold) section.append(h("h3", {}, "Cold start"), h("div", { class: "charts" }, cold));

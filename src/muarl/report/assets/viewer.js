@@ -119,6 +119,7 @@ function dialogueView(episode, data) {
       h("p", { class: "meta" }, [episode.persona, episode.outcome.replaceAll("_", " "),
         episode.reward === null ? "not scored" : `reward ${number(episode.reward)}`, episode.id, `split ${episode.split}`,
         `task hash ${episode.task_hash}`,
+        episode.content_hash ? `content hash ${episode.content_hash}` : null,
         episode.forks ? `${episode.forks} forks` : null].filter(Boolean).join(" · ")),
       episode.error && h("p", { class: "error" }, episode.error)),
     predicates(episode),

@@ -1,0 +1,115 @@
+"""What an author's own code raises: whether it is her fault, and where in her files it came from.
+
+Python that a domain names runs in the middle of muarl: generators, worlds, experts, tools. It may
+raise anything, and whatever it is has to be said of it, not of muarl.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from traceback import FrameSummary, extract_tb, walk_tb
+from types import TracebackType
+from typing import Any
+
+PACKAGES = "muarl_domain_"
+"""What the names of packages begin with that stand for the folders of domains."""
+
+RAISED = (Exception, SystemExit, KeyboardInterrupt)
+"""What a boundary around an author's code catches; see `let_ctrl_c_pass`."""
+
+_OURS = str(Path(__file__).parent) + os.sep
+
+
+def let_ctrl_c_pass(error: BaseException) -> None:
+    """Raise again what no code raised, but a person at the keyboard.
+
+    Example:
+        >>> try:
+        ...     made()
+        ... except RAISED as error:
+        ...     let_ctrl_c_pass(error)
+        ...     raise SpecError(...) from error
+    """
+    if isinstance(error, KeyboardInterrupt) and not _was_raised_in_code(error):
+        raise error
+
+
+def blame(error: BaseException) -> str:
+    """One line on what an author's code raised, and the line of hers that it came from.
+
+    Example:
+        "KeyError: 'x' (domains/desk/tasks.py:76, in generate)"
+    """
+    error = _said_by_author(error)
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{kind}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
+    where = place(error) or _place_elsewhere(error)
+    return f"{kind}: {text}{where}" if text else f"{kind}{where}"
+
+
+def place(error: BaseException) -> str:
+    """The line of a domain's Python that an error came from, ` (tasks.py:76, in generate)`, or ""."""
+    hers = [frame for frame, is_hers in _frames(error.__traceback__) if is_hers]
+    return f" ({_shown(hers[-1].filename)}:{hers[-1].lineno}, in {hers[-1].name})" if hers else ""
+
+
+def _place_elsewhere(error: BaseException) -> str:
+    """The same for code that no domain names, such as a server that a test builds."""
+    for frame, _ in reversed(list(_frames(error.__traceback__))):
+        if not frame.filename.startswith((_OURS, "<frozen")):
+            return f" ({frame.filename}:{frame.lineno}, in {frame.name})"
+    return ""
+
+
+def _said_by_author(error: BaseException) -> BaseException:
+    """Of an error and its causes the first that her code raised itself, or the root of all."""
+    while True:
+        raised_by_her = [is_hers for _, is_hers in _frames(error.__traceback__)][-1:]
+        if error.__cause__ is None or True in raised_by_her:
+            return error
+        error = error.__cause__
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameSummary, bool]]:
+    """Frames from the outermost on, and whether each is in a file of a domain."""
+    for summary, (frame, _) in zip(extract_tb(trace), walk_tb(trace), strict=True):
+        yield summary, str(frame.f_globals.get("__name__", "")).startswith(PACKAGES)
+
+
+def _shown(filename: str) -> str:
+    """A file as a person in the working folder would name it."""
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _was_raised_in_code(error: KeyboardInterrupt) -> bool:
+    """Whether a `raise` gave it, and not a signal.
+
+    Python raises for a signal between any two instructions, or lets a handler raise: only what the
+    innermost frame raised by a statement of its own, being no such handler, is code's doing.
+    """
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    handler = _code_of(signal.getsignal(signal.SIGINT)), _code_of(signal.getsignal(signal.SIGTERM))
+    while True:
+        if trace.tb_frame.f_code in handler:
+            return False
+        if trace.tb_next is None:
+            break
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code.co_code
+    return trace.tb_lasti >= 0 and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _code_of(handler: Any) -> Any:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    return getattr(handler, "__code__", None)

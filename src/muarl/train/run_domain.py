@@ -1,0 +1,69 @@
+"""The domain of a run, and whether the two go together; needs neither a model nor torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from muarl.domain import Domain, load_domain_of
+from muarl.errors import SpecError
+from muarl.evaluate.held_out import evaluation_tasks, training_splits
+from muarl.seeds import generator
+from muarl.spec import Located, RunSpec
+from muarl.spec.references import Finding
+
+
+async def ready_domain(run: Located[RunSpec]) -> Domain:
+    """Load a run's domain, and try once whatever all of the run's dialogues need.
+
+    Tasks are generated, the tool server is started and ended, a user and the expert are made; none
+    of them speaks.
+
+    Raises:
+        SpecError: Run file, domain or tasks have to be mended.
+        ToolServerError: The tool server does not start.
+        SetupError: The key of the user's endpoint is not set.
+    """
+    domain = load_domain_of(run)
+    refuse_unfit(run, domain)
+    await domain.tools()
+    return domain
+
+
+def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
+    """Refuse a domain that is sound by itself, but not for this run; no tool server is started.
+
+    Raises:
+        SpecError: Run file, domain or tasks have to be mended.
+        SetupError: The key of the user's endpoint is not set.
+    """
+    first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
+    run.refuse(_findings(run, domain))
+    domain.user(run.spec.user, first, first.personas[0], 0)
+
+
+async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
+    """What the domain is made of, as far as the run uses it.
+
+    Raises:
+        SpecError: World or tasks cannot be had.
+        ToolServerError: The tool server does not start.
+    """
+    return await domain.content(sorted({run.eval.split, *training_splits(run)}))
+
+
+def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
+    spec = run.spec
+    if spec.grpo is not None:
+        tasks, wanted = len(domain.tasks(spec.grpo.split)), spec.grpo.tasks_per_iteration
+        if tasks < wanted:
+            message = f"split {spec.grpo.split!r} has only {tasks} tasks; ask for no more of them"
+            yield Finding(("grpo", "tasks_per_iteration"), message)
+    if spec.cold_start is not None:
+        task = domain.tasks(spec.cold_start.split)[0]
+        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+        try:
+            domain.expert(task, spec.cold_start.imperfections, generator(0))
+        except SpecError as error:
+            for problem in error.problems:
+                yield Finding(("cold_start", "imperfections"), problem.message)

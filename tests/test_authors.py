@@ -1,0 +1,133 @@
+"""What an author's code raises is said of it, with its line; what a person types is never swallowed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
+from muarl.world import World
+
+SOURCE = """\
+import json
+
+def inside():
+    raise LookupError("no row")
+
+def wrapped():
+    try:
+        inside()
+    except LookupError as error:
+        raise RuntimeError("no order\\nby that number") from error
+
+def library():
+    json.loads("{")
+
+def world(orders):
+    return orders["W9"]
+
+def stop():
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.fixture
+def hers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """Python of a domain in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(SOURCE)
+    module = types.ModuleType(f"{PACKAGES}shop_1234.shop")
+    exec(compile(SOURCE, tmp_path / "shop.py", "exec"), vars(module))  # noqa: S102
+    return module
+
+
+def raised(call: Callable[..., Any], *arguments: Any) -> BaseException:
+    try:
+        call(*arguments)
+    except BaseException as error:  # noqa: BLE001
+        return error
+    pytest.fail("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("inside", [], "LookupError: no row (shop.py:4, in inside)"),
+        ("wrapped", [], "RuntimeError: no order by that number (shop.py:10, in wrapped)"),
+        ("world", [World({})], "KeyError: 'W9' (shop.py:16, in world)"),
+        ("stop", [], "KeyboardInterrupt (shop.py:19, in stop)"),
+    ],
+)
+def test_the_line_is_the_authors_whoever_raised(
+    name: str, arguments: list[Any], says: str, hers: types.ModuleType
+) -> None:
+    assert blame(raised(getattr(hers, name), *arguments)) == says
+
+
+def test_a_line_of_hers_stands_before_one_of_a_library(hers: types.ModuleType) -> None:
+    assert place(raised(hers.library)) == " (shop.py:13, in library)"
+
+
+def test_code_that_does_not_compile_is_named_by_its_own_line(tmp_path: Path) -> None:
+    error = raised(compile, "x = 1\ndef (", str(tmp_path / "shop.py"), "exec")
+    assert blame(error) == f"SyntaxError: invalid syntax ({tmp_path / 'shop.py'}:2)"
+
+
+def test_what_was_never_raised_has_no_place() -> None:
+    assert blame(ValueError("odd")) == "ValueError: odd"
+
+
+def survives(call: Callable[[], Any]) -> bool:
+    """Whether a boundary takes what is raised for the author's."""
+    try:
+        call()
+    except RAISED as error:
+        let_ctrl_c_pass(error)
+        return True
+    pytest.fail("nothing was raised")
+
+
+def press_ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(10_000_000):  # the signal is heard between two instructions
+        pass
+
+
+class Handler:
+    def hear(self, number: int, frame: types.FrameType | None, extra: int = 0) -> None:
+        self.cry()
+
+    def cry(self) -> None:
+        raise KeyboardInterrupt
+
+
+HANDLERS: list[Any] = [
+    signal.default_int_handler,
+    Handler().hear,
+    functools.partial(Handler().hear, extra=1),
+]
+
+
+@pytest.fixture(params=range(len(HANDLERS)))
+def handled(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, HANDLERS[request.param])
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_raise_in_her_code_is_hers_and_ctrl_c_is_not(hers: types.ModuleType) -> None:
+    assert survives(hers.stop)
+    assert survives(lambda: sys.exit(3))
+    with pytest.raises(KeyboardInterrupt):
+        survives(press_ctrl_c)
+    with pytest.raises(KeyboardInterrupt):
+        survives(lambda: signal.raise_signal(signal.SIGINT))
