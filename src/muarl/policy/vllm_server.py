@@ -149,6 +149,9 @@ class VllmServerPolicy:
                 held.enter_context(nothing_outlives_us([], folder.name))
                 self.staging_dir.mkdir()
                 (self._folder / "tied").mkdir()
+            reading = await held.enter_async_context(anyio.create_task_group())
+            reading.start_soon(self._load_reader.run, name="load of vLLM servers")
+            held.callback(reading.cancel_scope.cancel)
             self._held = held.pop_all()
         return self
 
@@ -161,7 +164,6 @@ class VllmServerPolicy:
         await self._held.__aexit__(exc_type, exc, traceback)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        await self._load_reader.refresh()
         body = generate_body(request)
         failures: list[str] = []
         with anyio.move_on_after(self._timeout_s) as deadline:
