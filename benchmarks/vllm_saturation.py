@@ -10,9 +10,8 @@ two take turns, so that what else the machine does meets both.
     saturation       sampled tokens/s of the dialogues over those of the one batch, median of rounds
     saturation_http  the same for dialogues on a `vllm serve` over HTTP
     rounds           of each: messages that ran and waited in the engine (medians of readings ten times
-                     a second), the fewest dialogues that admission let live, and processor time a
-                     message took here and in the engine: where both are alike and cores are few, it
-                     is not the scheduler that leaves the engine idle
+                     a second), the fewest dialogues that admission let live, and processor time that a
+                     message took here, in the engine, and in the one batch's engine
 
 Both engines have the same arguments, and so sample the same number of messages at once (`--rows`).
 Twice as many dialogues may live (`--at-once`), as the one batch too has always more to give: a
@@ -139,8 +138,12 @@ class OneBatch:
             self._llm = self._vllm.LLM(**arguments)
         self._started = family(set(multiprocessing.active_children()) - before)
 
-    def tokens_per_s(self, workload: Workload) -> float:
-        """Each prompt, for as many tokens as were sampled after it."""
+    def sample(self, workload: Workload) -> tuple[float, float]:
+        """Each prompt, for as many tokens as were sampled after it.
+
+        Returns:
+            Tokens/s, and seconds of processor time of the engine.
+        """
         prompts = [self._vllm.TokensPrompt(prompt_token_ids=ids) for ids, _ in workload]
         sampling = [
             self._vllm.SamplingParams(
@@ -155,12 +158,13 @@ class OneBatch:
             for number, (_, count) in enumerate(workload)
         ]
         self._llm.reset_prefix_cache()
+        processors = Processors(self._started)
         began = time.monotonic()
         outputs = self._llm.generate(prompts, sampling, use_tqdm=False)
         wall = time.monotonic() - began
         sampled = sum(len(output.outputs[0].token_ids) for output in outputs)
         assert sampled == sum(count for _, count in workload)
-        return sampled / wall
+        return sampled / wall, processors.used()[1]
 
     def close(self) -> None:
         """End its processes."""
@@ -239,13 +243,17 @@ async def measure(
                     raise SystemExit(f"{faults} of {len(episodes)} dialogues failed: {episodes[0]}")
                 tokens = sum(episode.num_sampled for episode in episodes)
                 assert tokens == sum(count for _, count in noting.workload)
-                alone = await anyio.to_thread.run_sync(one_batch.tokens_per_s, noting.workload)
+                alone, alone_cpu_s = await anyio.to_thread.run_sync(
+                    one_batch.sample, noting.workload
+                )
+                messages = len(noting.workload)
                 note = {
                     "running": statistics.median(watching.running),
                     "waiting": statistics.median(watching.waiting),
                     "least_window": min(watching.windows),
-                    "cpu_ms_per_message": round(1000 * used[0] / len(noting.workload), 2),
-                    "engine_cpu_ms_per_message": round(1000 * used[1] / len(noting.workload), 2),
+                    "cpu_ms_per_message": round(1000 * used[0] / messages, 2),
+                    "engine_cpu_ms_per_message": round(1000 * used[1] / messages, 2),
+                    "one_batch_cpu_ms_per_message": round(1000 * alone_cpu_s / messages, 2),
                 }
                 say(
                     f"{engine.name} round {number}: {tokens / wall:.0f} tokens/s in dialogues, "
