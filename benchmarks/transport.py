@@ -64,7 +64,7 @@ async def by_policy(url: str) -> AsyncIterator[Fetch]:
 
 def _post(url: str) -> HttpRequest:
     headers = {"Content-Type": "application/json"}
-    return HttpRequest("POST", url + GENERATE, headers, generate_body(_request("d")))
+    return HttpRequest("POST", url + GENERATE, headers, generate_body(_request("d"), "muarl-0"))
 
 
 @asynccontextmanager

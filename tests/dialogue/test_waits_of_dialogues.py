@@ -76,12 +76,16 @@ class SlowServer:
     def __init__(self, start_s: float = 0.0, call_s: float = 0.0, end_s: float = 0.0) -> None:
         self._seconds = (start_s, call_s, end_s)
         self.calls = self.most_calls = 0
+        self.sessions = self.most_sessions = 0
 
     @asynccontextmanager
     async def session(self, world: World) -> AsyncIterator[SlowServer]:
+        self.sessions += 1
+        self.most_sessions = max(self.most_sessions, self.sessions)
         await anyio.sleep(self._seconds[0])
         yield self
         await anyio.sleep(self._seconds[2])
+        self.sessions -= 1
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -313,6 +317,16 @@ def test_sessions_bound_the_dialogues_and_processes_do_unless_told(tmp_path: Pat
     runner = in_memory()
     runner._domain = load_domain(folder)
     assert runner.max_live == 32
+
+
+def test_a_dialogue_that_could_have_no_session_is_not_begun_and_its_deadline_does_not_pass(
+    domain: Domain,
+) -> None:
+    server = domain.server = SlowServer(start_s=4.0, end_s=4.0)  # type: ignore[assignment]
+    limits = {"at_once": AtOnceSpec(sessions=2), "deadline_s": 20.0, "concurrency": 8}
+    episodes = play(domain, dialogues=8, **limits)
+    assert not [episode.error for episode in episodes if episode.outcome.is_fault]
+    assert server.most_sessions == 2, "the gold world's sessions count too"
 
 
 # --- effects --------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from muarl.domain import Domain, load_domain
 from muarl.http.breaker import Breaker
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.spec.run import LlmUserSpec, UserSpec
-from muarl.testing import HTTP_FAULTS, FaultPlan, chat_answer, http_server
-from muarl.testing.http_server import HttpFault
+from muarl.testing import HTTP_FAULTS, KEPT_FAULTS, FaultPlan, chat_answer, http_server
+from muarl.testing.http_server import HttpFault, KeptFault
 
 pytestmark = pytest.mark.anyio
 
@@ -73,18 +73,27 @@ async def test_a_users_endpoint_is_asked_again_until_it_answers(domain: Domain) 
 
 
 async def with_policy_endpoint(
-    domain: Domain, plan: FaultPlan[HttpFault], timeout_s: float, **given: Any
+    domain: Domain, plan: FaultPlan[Any], timeout_s: float, *, keep: bool = False, **given: Any
 ) -> int:
     """Lost dialogues of a round whose policy is behind an endpoint that fails by a plan."""
     vllm = NotingVllm(keys_of(TASKS))
     plan.rate = 0.0
-    async with http_server(vllm.answer, plan, slow_s=0.1, retry_after_s=0.05) as vllm.server:
+    settings: dict[str, Any] = {"slow_s": 0.1, "retry_after_s": 0.05, "keep": keep}
+    async with http_server(vllm.answer, plan, **settings) as vllm.server:
         async with VllmServerPolicy([vllm.url], timeout_s=timeout_s) as policy:
             plan.rate = RATE
             groups = await play(domain, policy, tasks=TASKS, **given)
             plan.rate = 0.0
         assert plan.drawn.total() > 0
         return num_lost(groups)
+
+
+@pytest.mark.parametrize("fault", KEPT_FAULTS)
+async def test_on_kept_connections_no_message_is_lost_or_taken_for_anothers_L2(
+    domain: Domain, fault: KeptFault
+) -> None:
+    plan = FaultPlan([fault], rate=RATE, seed=1)
+    assert await with_policy_endpoint(domain, plan, timeout_s=20.0, keep=True) == 0
 
 
 @pytest.mark.parametrize("fault", HTTP_FAULTS)

@@ -64,7 +64,11 @@ class FakeVllm:
         if path == "/metrics":
             return HttpAnswer(200, METRICS.encode())
         if path == GENERATE:
-            return self._generate(request.json())
+            asked = request.json()
+            said = self._generate(asked)
+            if isinstance(said, dict):
+                said["request_id"] = f"generate-tokens-{asked['request_id']}"
+            return said
         if not self.has_dev_mode:
             return NOT_FOUND
         match path:
@@ -119,7 +123,7 @@ class FakeVllm:
             "finish_reason": "length",
             "weight_versions": [{"version": self.label, "start": 0, "end": len(ids)}],
         }
-        return {"request_id": "r", "choices": [choice], "prompt_logprobs": None}
+        return {"choices": [choice], "prompt_logprobs": None}
 
 
 def read_weights(folder: str) -> str:

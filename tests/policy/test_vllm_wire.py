@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +37,24 @@ def encoded(value: Any) -> bytes:
 
 def test_a_message_is_read() -> None:
     body = encoded(reply())
-    assert read_sampled(body) == Sampled([7, 8], [-1.5, 0.0], "stop", [("default", 0, 2)])
-    assert read_sampled(encoded(reply(weight_versions=None))).spans == []
+    assert read_sampled(body, "muarl-1") == Sampled(
+        [7, 8], [-1.5, 0.0], "stop", [("default", 0, 2)]
+    )
+    assert read_sampled(encoded(reply(weight_versions=None)), "muarl-1").spans == []
+
+
+@pytest.mark.parametrize(
+    ("answers_to", "is_ours"),
+    [
+        ("generate-tokens-muarl-1", True),
+        ("generate-tokens-muarl-2", False),
+        ("a proxy's own name", True),
+    ],
+)
+def test_an_answer_to_another_of_our_requests_is_none(answers_to: str, is_ours: bool) -> None:
+    body = encoded(reply() | {"request_id": answers_to})
+    with nullcontext() if is_ours else pytest.raises(PassingFailure, match="another request"):
+        read_sampled(body, "muarl-1")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +78,7 @@ def test_a_message_is_read() -> None:
 )
 def test_half_a_message_is_none(changes: dict[str, Any]) -> None:
     with pytest.raises(PassingFailure):
-        read_sampled(encoded(reply(**changes)))
+        read_sampled(encoded(reply(**changes)), "muarl-1")
 
 
 @given(
@@ -83,14 +100,14 @@ def test_half_a_message_is_none(changes: dict[str, Any]) -> None:
 def test_garbage_is_a_passing_failure_whatever_it_is(body: bytes) -> None:
     for read in (read_sampled, read_scores):
         with pytest.raises(PassingFailure):
-            read(body)
+            read(body, "muarl-1")
 
 
 def test_scores_leave_out_the_first_token() -> None:
     scored = [None, {"5": {"logprob": -2.0}}, {"6": {"logprob": -3.0, "rank": 4}}]
-    assert read_scores(encoded(reply() | {"prompt_logprobs": scored})) == [-2.0, -3.0]
+    assert read_scores(encoded(reply() | {"prompt_logprobs": scored}), "muarl-1") == [-2.0, -3.0]
     with pytest.raises(PassingFailure):
-        read_scores(encoded(reply() | {"prompt_logprobs": [None, None]}))
+        read_scores(encoded(reply() | {"prompt_logprobs": [None, None]}), "muarl-1")
 
 
 @given(st.lists(st.integers(0, 4), max_size=6))

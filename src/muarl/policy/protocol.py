@@ -95,7 +95,10 @@ class Loaded(Protocol):
     """A policy that can say how busy its engine is; the scheduler then follows it."""
 
     def load(self) -> EngineLoad | None:
-        """The load now, at no cost and without waiting; None where it is not known."""
+        """The load now, at no cost and without waiting.
+
+        None where nothing is known, or nothing new: the scheduler leaves things as they are.
+        """
         ...
 
 

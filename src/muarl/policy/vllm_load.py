@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any
 
 import anyio
@@ -15,8 +14,8 @@ from muarl.http.call import Call, Refused
 from muarl.http.retry import PassingFailure
 from muarl.policy.protocol import EngineLoad
 
-_EVERY_S = 2.0
-"""How old a reading may be; taking one costs a server some milliseconds."""
+_EVERY_S = 0.5
+"""Between two readings; taking one costs a server some milliseconds, one or two in a hundred."""
 _DEADLINE_S = 1.0
 
 _GAUGES = re.compile(
@@ -27,7 +26,10 @@ _GAUGES = re.compile(
 
 
 class LoadReader:
-    """Reads the load of servers, no oftener than somebody looks.
+    """Reads the load of servers for as long as somebody looks.
+
+    It has a clock of its own. Were it read along with messages, an engine that has had all messages
+    it was sent would not be seen to have room for more until one of them ends.
 
     Args:
         call: Asks a server.
@@ -38,20 +40,27 @@ class LoadReader:
         self._call = call
         self._urls = urls
         self._load: EngineLoad | None = None
-        self._is_wanted = False
-        self._read_at = -inf
+        self._wanted = anyio.Event()
 
     def latest(self) -> EngineLoad | None:
-        """The last reading; None if there is none. Having been asked, `refresh` takes the next."""
-        self._is_wanted = True
-        return self._load
+        """The last reading, once; None until there is another.
 
-    async def refresh(self) -> None:
-        """Take a reading, if somebody looks and the last is of old."""
-        now = anyio.current_time()
-        if not self._is_wanted or now < self._read_at + _EVERY_S:
-            return
-        self._read_at = now  # before the first await: of all that come at once, one reads
+        What is decided on a reading does not show in it: who saw it twice would decide twice.
+        """
+        load, self._load = self._load, None
+        self._wanted.set()
+        return load
+
+    async def run(self) -> None:
+        """Take readings, as many as somebody looks at, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            self._load = await self._read()
+            await anyio.sleep(_EVERY_S)
+
+    async def _read(self) -> EngineLoad | None:
+        """The load of all servers that answer; None if none does."""
         loads: list[EngineLoad] = []
 
         async def one(url: str) -> None:
@@ -62,7 +71,7 @@ class LoadReader:
             async with anyio.create_task_group() as tasks:
                 for url in self._urls:
                     tasks.start_soon(one, url)
-        self._load = total(loads) if loads else None
+        return total(loads) if loads else None
 
 
 class EngineWatch:

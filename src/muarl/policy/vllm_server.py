@@ -48,6 +48,8 @@ from muarl.policy.vllm_wire import (
     GENERATE,
     Sampled,
     generate_body,
+    message_id,
+    new_request_id,
     read_sampled,
     read_scores,
     score_body,
@@ -149,6 +151,9 @@ class VllmServerPolicy:
                 held.enter_context(nothing_outlives_us([], folder.name))
                 self.staging_dir.mkdir()
                 (self._folder / "tied").mkdir()
+            reading = await held.enter_async_context(anyio.create_task_group())
+            reading.start_soon(self._load_reader.run, name="load of vLLM servers")
+            held.callback(reading.cancel_scope.cancel)
             self._held = held.pop_all()
         return self
 
@@ -161,11 +166,13 @@ class VllmServerPolicy:
         await self._held.__aexit__(exc_type, exc, traceback)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        await self._load_reader.refresh()
-        body = generate_body(request)
+        request_id = message_id(request)
+        body = generate_body(request, request_id)
         failures: list[str] = []
         with anyio.move_on_after(self._timeout_s) as deadline:
-            return await self._until_answered(request.dialogue, body, deadline, failures)
+            return await self._until_answered(
+                request.dialogue, request_id, body, deadline, failures
+            )
         tried = f" (last try: {failures[-1]})" if failures else ""
         raise EpisodeTimeout(f"a message of the policy{tried}", self._timeout_s)
 
@@ -219,7 +226,12 @@ class VllmServerPolicy:
         raise EpisodeTimeout("the log-probs of fixed tokens", self._sync_timeout_s)
 
     async def _until_answered(
-        self, dialogue: str, body: bytes, deadline: anyio.CancelScope, failures: list[str]
+        self,
+        dialogue: str,
+        request_id: str,
+        body: bytes,
+        deadline: anyio.CancelScope,
+        failures: list[str],
     ) -> Generation:
         """Ask until it goes well; what goes wrong on the way is added to `failures`."""
         backoff = Backoff()
@@ -233,7 +245,7 @@ class VllmServerPolicy:
                 continue
             endpoint, permit = chosen
             try:
-                return await self._ask(endpoint, permit, body)
+                return await self._ask(endpoint, permit, request_id, body)
             except PassingFailure as failure:
                 endpoint.last_failure = f"{endpoint.url} {failure}"
                 failures.append(endpoint.last_failure)
@@ -266,13 +278,15 @@ class VllmServerPolicy:
         )
         await anyio.sleep(min(wait_s, _LOOK_AGAIN_S))
 
-    async def _ask(self, endpoint: Endpoint, permit: Permit, body: bytes) -> Generation:
+    async def _ask(
+        self, endpoint: Endpoint, permit: Permit, request_id: str, body: bytes
+    ) -> Generation:
         """Ask one endpoint once, and tell its breaker how that went."""
         required, version = self._labels.required, self._version
         try:
             with reported(endpoint.breaker, permit):
                 answer = await self._call("POST", endpoint.url + GENERATE, body)
-                sampled = read_sampled(answer)
+                sampled = read_sampled(answer, request_id)
         except Refused as refusal:
             raise PolicyError(
                 f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
@@ -312,12 +326,13 @@ class VllmServerPolicy:
     async def _gap(self, endpoints: Sequence[Endpoint], probe: LogprobProbe) -> float:
         gaps: list[float] = []
         problems: list[str] = []
-        body = score_body(probe.token_ids)
 
         async def one(endpoint: Endpoint) -> None:
+            request_id = new_request_id()
+            body = score_body(probe.token_ids, request_id)
             try:
                 answer = await persistently(self._call, "POST", endpoint.url + GENERATE, body)
-                gaps.append(probe.gap(read_scores(answer)))
+                gaps.append(probe.gap(read_scores(answer, request_id)))
             except (PassingFailure, Refused, ValueError) as problem:
                 problems.append(f"{endpoint.url} {problem}")
 

@@ -15,6 +15,7 @@ from muarl.policy.vllm_wire import (
     GENERATE,
     LOOK_PROMPT,
     look_body,
+    new_request_id,
     read_sampled,
     read_scores,
     score_body,
@@ -60,11 +61,12 @@ async def look_at(call: Call, url: str) -> ServerFacts:
     with anyio.move_on_after(_DEADLINE_S):
         try:
             check_version(await _version(call, url), where)
-            sampled = read_sampled(
-                await call("POST", url + GENERATE, look_body(_HOT, _LOOK_TOKENS))
-            )
-            whole = score_body([*LOOK_PROMPT, *sampled.token_ids])
-            plain = read_scores(await call("POST", url + GENERATE, whole))
+            name = new_request_id()
+            look = look_body(_HOT, _LOOK_TOKENS, name)
+            sampled = read_sampled(await call("POST", url + GENERATE, look), name)
+            name = new_request_id()
+            whole = score_body([*LOOK_PROMPT, *sampled.token_ids], name)
+            plain = read_scores(await call("POST", url + GENERATE, whole), name)
             pairs = zip(sampled.logprobs, plain[len(LOOK_PROMPT) - 1 :], strict=True)
             if max(abs(hot - cold) for hot, cold in pairs) < _ROUNDING:
                 raise SetupError(

@@ -7,6 +7,8 @@ none from the model's folder, and labels what it samples with the version of the
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from muarl.policy.protocol import FinishReason, GenerateRequest
 GENERATE = "/inference/v1/generate"
 LOOK_PROMPT = [1, 2, 3, 4]
 """Ids that every vocabulary has."""
+_OURS = "muarl-"
 
 
 class _Token(msgspec.Struct):
@@ -42,15 +45,28 @@ class _Choice(msgspec.Struct):
 
 class _Reply(msgspec.Struct):
     choices: list[_Choice]
+    request_id: str = ""
     prompt_logprobs: list[dict[str, _Token] | None] | None = None
 
 
 _decoder = msgspec.json.Decoder(_Reply)
 
 
-def generate_body(request: GenerateRequest) -> bytes:
+def new_request_id() -> str:
+    """A name for a request that nothing hangs on."""
+    return _OURS + secrets.token_hex(8)
+
+
+def message_id(request: GenerateRequest) -> str:
+    """The name of a message: the same each time it is asked for, and that of no other."""
+    whose = f"{request.dialogue}\0{request.seed}".encode()
+    return _OURS + hashlib.blake2b(whose, digest_size=12).hexdigest()
+
+
+def generate_body(request: GenerateRequest, request_id: str) -> bytes:
     """Ask for one message."""
     return _body(
+        request_id,
         request.prompt_ids,
         temperature=request.temperature,
         seed=request.seed & (2**63 - 1),  # vLLM takes signed 64-bit seeds and reads -1 as none
@@ -60,20 +76,25 @@ def generate_body(request: GenerateRequest) -> bytes:
     )
 
 
-def score_body(token_ids: list[int]) -> bytes:
+def score_body(token_ids: list[int], request_id: str) -> bytes:
     """Ask for the log-prob of each of some tokens."""
-    return _body(token_ids, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0)
+    return _body(
+        request_id, token_ids, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0
+    )
 
 
-def look_body(temperature: float, count: int) -> bytes:
+def look_body(temperature: float, count: int, request_id: str) -> bytes:
     """Ask for tokens after a fixed prompt, to see what log-probs come with them."""
-    return _body(LOOK_PROMPT, temperature=temperature, seed=0, max_tokens=count, logprobs=0)
+    sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": count}
+    return _body(request_id, LOOK_PROMPT, seed=0, logprobs=0, **sampling)
 
 
-def _body(token_ids: list[int], **sampling: Any) -> bytes:
+def _body(request_id: str, token_ids: list[int], **sampling: Any) -> bytes:
     # What stops a message is the request's stop_token_ids alone.
     sampling |= {"ignore_eos": True, "detokenize": False}
-    return msgspec.json.encode({"token_ids": token_ids, "sampling_params": sampling})
+    return msgspec.json.encode(
+        {"request_id": request_id, "token_ids": token_ids, "sampling_params": sampling}
+    )
 
 
 class Sampled(msgspec.Struct, frozen=True):
@@ -93,13 +114,13 @@ class Sampled(msgspec.Struct, frozen=True):
     spans: list[tuple[str, int, int]]
 
 
-def read_sampled(body: bytes) -> Sampled:
-    """The message in an answer.
+def read_sampled(body: bytes, request_id: str) -> Sampled:
+    """The message in an answer to the request of that name.
 
     Raises:
-        PassingFailure: It holds no whole message.
+        PassingFailure: It holds no whole message, or answers another request.
     """
-    choice = _choice(_decode(body))
+    choice = _choice(_decode(body, request_id))
     logprobs = [token.logprob for token in choice.logprobs.content]
     finish_reason: FinishReason
     match choice.finish_reason:
@@ -122,19 +143,23 @@ def read_sampled(body: bytes) -> Sampled:
     return Sampled(choice.token_ids, logprobs, finish_reason, spans)
 
 
-def read_scores(body: bytes) -> list[float]:
+def read_scores(body: bytes, request_id: str) -> list[float]:
     """[T-1] log-probs of the prompt's tokens but the first, before which nothing comes."""
-    scored = _decode(body).prompt_logprobs
+    scored = _decode(body, request_id).prompt_logprobs
     if not scored or any(not at for at in scored[1:]):
         raise PassingFailure("answered without the prompt's log-probs")
     return [next(iter(at.values())).logprob for at in scored[1:] if at]
 
 
-def _decode(body: bytes) -> _Reply:
+def _decode(body: bytes, request_id: str) -> _Reply:
     try:
-        return _decoder.decode(body)
+        reply = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PassingFailure(f"answered with no generated tokens: {error}") from error
+    # vLLM puts a word before the name. A proxy may have given the request another name altogether.
+    if _OURS in reply.request_id and not reply.request_id.endswith(request_id):
+        raise PassingFailure("answered another request than it was asked")
+    return reply
 
 
 def _choice(reply: _Reply) -> _Choice:

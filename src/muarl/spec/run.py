@@ -81,8 +81,9 @@ class AtOnceSpec(Spec):
     calls: Positive | None = 256
     """Calls the tool server is answering; null lifts the limit."""
     sessions: Positive | None = None
-    """Sessions with the tool server, one for each live dialogue. Left out: 32 where a session is a
-    process of its own (`tools.command`), no limit in memory."""
+    """Sessions with the tool server. A dialogue has one from first to last, so no more dialogues are
+    begun than may have one. Left out: 32 where a session is a process of its own (`tools.command`),
+    no limit in memory."""
 
 
 class RolloutSpec(Spec):

@@ -18,6 +18,7 @@ from muarl.testing.faulty_journal import FullDisk as FullDisk
 from muarl.testing.faulty_policy import POLICY_FAULTS as POLICY_FAULTS
 from muarl.testing.faulty_policy import FaultyPolicy as FaultyPolicy
 from muarl.testing.http_server import HTTP_FAULTS as HTTP_FAULTS
+from muarl.testing.http_server import KEPT_FAULTS as KEPT_FAULTS
 from muarl.testing.http_server import HttpServer as HttpServer
 from muarl.testing.http_server import chat_answer as chat_answer
 from muarl.testing.http_server import http_server as http_server

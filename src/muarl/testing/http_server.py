@@ -1,6 +1,7 @@
 """An HTTP server on loopback that misbehaves by a plan: for chat, token and any other endpoints.
 
-It runs on asyncio and trio, in the task that opens it. Each connection carries one request.
+It runs on asyncio and trio, in the task that opens it. Each connection carries one request, unless
+the server is to keep them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,18 @@ else."""
 HTTP_FAULTS: tuple[HttpFault, ...] = HttpFault.__args__  # type: ignore[attr-defined]
 """All of them."""
 
+KeptFault = Literal["hung_up", "leftover", "late_leftover", "swapped"]
+"""What can go wrong on a connection that is kept, besides: it is closed just as a request comes; the
+answer is followed by a second one, at once; or a moment later, when the connection lies idle; or the
+request before is answered once more, in place of this one."""
+
+KEPT_FAULTS: tuple[KeptFault, ...] = KeptFault.__args__  # type: ignore[attr-defined]
+"""All of them; for a server that keeps connections."""
+
 _HOST = "127.0.0.1"
 _MAX_HEAD = 64 << 10
+_IDLE_S = 0.005
+"""How long a connection lies idle before bytes come that nobody asked for."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER, on, no seconds
 
 
@@ -89,18 +100,22 @@ class HttpServer:
         url: `http://127.0.0.1:41000`, without a path.
         requests: What it was asked, in order, misbehaviour included.
         live: Connections open now.
+        connections: How many there were.
     """
 
     def __init__(
         self,
         answer: Answer,
-        plan: FaultPlan[HttpFault] | None,
+        plan: FaultPlan[Any] | None,
+        keep: bool,
         slow_s: float,
         retry_after_s: float,
         down_s: float,
     ) -> None:
         self._answer = answer
         self._plan = plan
+        self._keep = keep
+        self._last = b""
         self._slow_s = slow_s
         self._retry_after_s = retry_after_s
         self._down_s = down_s
@@ -108,6 +123,7 @@ class HttpServer:
         self.url = ""
         self.requests: list[HttpRequest] = []
         self.live = 0
+        self.connections = 0
 
     async def serve(
         self, port: int, connections: TaskGroup, *, task_status: TaskStatus[None]
@@ -134,34 +150,48 @@ class HttpServer:
 
     async def _connected(self, stream: SocketStream) -> None:
         self.live += 1
+        self.connections += 1
         try:
             async with stream:
-                await self._talk(stream)
+                while await self._talk(stream):
+                    pass
         except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
             pass  # the client has left
         finally:
             self.live -= 1
 
-    async def _talk(self, stream: SocketStream) -> None:
+    async def _talk(self, stream: SocketStream) -> bool:
+        """Answer one request; whether the connection is kept for another."""
         request = await _read(stream)
         self.requests.append(request)
         # A request that is sent again draws anew, whatever else was asked meanwhile.
         fault = self._plan.draw((request.path, request.body)) if self._plan else None
         if fault == "hang":
             await stream.receive()  # returns when the client hangs up
-            return
+            return False
+        if fault == "hung_up":
+            return False
         if fault in ("refused", "reset"):
             if fault == "refused":
                 await self.close_door()
             raw = stream.extra(SocketAttribute.raw_socket)
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             await anyio.aclose_forcefully(stream)
-            return
+            return False
         if fault == "slow":
             await anyio.sleep(self._slow_s)
-        await stream.send(self._response(fault, request))
+        keeps = self._keep and request.headers.get("connection") != "close" and fault != "cut"
+        before, self._last = self._last, self._response(fault, request)
+        whole = _kept(self._last) if keeps else self._last
+        if fault == "swapped" and before:
+            whole = _kept(before) if keeps else before
+        await stream.send(whole * 2 if fault == "leftover" else whole)
+        if fault == "late_leftover":
+            await anyio.sleep(_IDLE_S)
+            await stream.send(whole)
+        return keeps
 
-    def _response(self, fault: HttpFault | None, request: HttpRequest) -> bytes:
+    def _response(self, fault: str | None, request: HttpRequest) -> bytes:
         if fault in ("rate_limit", "rate_limit_wait"):
             wait = {"Retry-After": f"{self._retry_after_s:g}"} if fault == "rate_limit_wait" else {}
             return _http(429, b'{"error": {"message": "too many requests (injected)"}}', **wait)
@@ -205,11 +235,16 @@ def _http(status: int, body: bytes, **headers: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+def _kept(response: bytes) -> bytes:
+    return response.replace(b"Connection: close", b"Connection: keep-alive", 1)
+
+
 @asynccontextmanager
 async def http_server(
     answer: Answer,
-    plan: FaultPlan[HttpFault] | None = None,
+    plan: FaultPlan[Any] | None = None,
     *,
+    keep: bool = False,
     slow_s: float = 0.2,
     retry_after_s: float = 1.0,
     down_s: float = 0.05,
@@ -218,7 +253,9 @@ async def http_server(
 
     Args:
         answer: Answers requests where nothing goes wrong.
-        plan: What goes wrong; None for nothing.
+        plan: What goes wrong: `HttpFault`s and, where connections are kept, `KeptFault`s; None for
+            nothing.
+        keep: Keep connections for further requests, for clients that want that.
         slow_s: How late a slow answer is.
         retry_after_s: What 429 asks for.
         down_s: How long connections are refused.
@@ -234,7 +271,7 @@ async def http_server(
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         port.bind((_HOST, 0))
         number = port.getsockname()[1]
-        server = HttpServer(answer, plan, slow_s, retry_after_s, down_s)
+        server = HttpServer(answer, plan, keep, slow_s, retry_after_s, down_s)
         server.url = f"http://{_HOST}:{number}"
         async with anyio.create_task_group() as tasks:
             await tasks.start(server.serve, number, tasks)
