@@ -56,6 +56,12 @@ def test_the_choice_keeps_to_its_caps_and_says_what_it_was_chosen_from(journal):
     assert choice.phases == ["eval:final", "eval:cold", "train"]
 
 
+def test_a_rollout_is_shown_as_an_evaluation_is():
+    episodes = [make_episode("rollout", 0, n, float(n % 2)) for n in range(200)]
+    counts = Counter(verdict(e) for e in choose(episodes).episodes)
+    assert counts == {"failed": LAST_EVALUATION.failed, "passed": LAST_EVALUATION.passed}
+
+
 def test_all_failures_of_the_last_evaluation_are_shown_while_they_fit(journal):
     few = [e for e in journal if e.key.phase != "eval:final" or e.reward == 1]
     few += [make_episode("eval:final", 0, n, 0.5) for n in range(1000, 1060)]

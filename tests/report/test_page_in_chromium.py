@@ -308,3 +308,4 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
     assert "ended most often" in seen["tiles"]
     assert "completed" in seen["tiles"]
     assert "Nothing was trained here" in seen["training"]
+    assert "null" not in seen["training"]

@@ -100,7 +100,7 @@ def _hash(key: EpisodeKey) -> int:
 
 
 def _is_eval(phase: str) -> bool:
-    return phase.startswith("eval")
+    return phase.startswith(("eval", "rollout"))  # of a rollout too, it is what there is to see
 
 
 def _caps(phase: str) -> Caps:

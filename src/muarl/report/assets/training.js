@@ -12,7 +12,7 @@ function trainingSection(data) {
   }
   const cold = coldStartChart(data.cold_start);
   if (cold) section.append(h("h3", {}, "Cold start"), h("div", { class: "charts" }, cold));
-  section.append(numbersTable(lines), downloads(data));
+  section.append(numbersTable(lines) || "", downloads(data));
   return section;
 }
 
