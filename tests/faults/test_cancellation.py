@@ -142,6 +142,33 @@ def test_dialogues_with_a_policy_behind_an_endpoint_L7(domain: Domain, backend: 
 
 
 @both_backends
+def test_a_policy_that_is_opened_used_and_closed_over_kept_connections_L7(
+    domain: Domain, backend: str
+) -> None:
+    vllm = NotingVllm(KEYS)
+    journal = ListJournal()
+
+    async def work(_server: HttpServer) -> None:
+        async with VllmServerPolicy([vllm.url]) as policy:
+            rollout = Rollout(domain, MemoryToolServer(serve_notes, stateless=True), policy)
+            try:
+                await rollout()
+            finally:
+                rollout.check()
+                journal.episodes = rollout.journal.episodes
+
+    @asynccontextmanager
+    async def around() -> AsyncIterator[HttpServer]:
+        async with http_server(vllm.answer, keep=True) as vllm.server:
+            yield vllm.server
+            assert vllm.server.live == 0, "every connection was closed"
+
+    # Opening starts a process that watches over the weights' folder; so not at each wait.
+    assert cancel_everywhere(work, backend=backend, around=around, step=7) > 5
+    assert len(journal.episodes) == 2
+
+
+@both_backends
 def test_the_embedded_engine_is_idle_after_dialogues_were_cancelled_L7(
     domain: Domain, backend: str
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+import anyio
 
 from muarl.http.transport import (
     CONNECT_TIMEOUT_S,
@@ -21,6 +22,8 @@ from muarl.http.transport import (
 _KEEP_S = 3.0
 """How long an idle connection is kept: less than servers do (uvicorn, and so vLLM, 5 s), so that
 none is closed by the other side just as it is used."""
+_CLOSE_S = 1.0
+"""Longest that is waited for connections to be gone; a TLS peer may let us wait for its good-bye."""
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -34,7 +37,7 @@ class _Connector(aiohttp.TCPConnector):
     # should another version not call it.
     async def _get(self, key: Any, traces: Any) -> Any:
         while (connection := await super()._get(key, traces)) is not None:
-            if not connection.protocol.should_close:
+            if connection.protocol is not None and not connection.protocol.should_close:
                 break
             connection.close()
         return connection
@@ -43,30 +46,35 @@ class _Connector(aiohttp.TCPConnector):
 @asynccontextmanager
 async def session() -> AsyncIterator[Send]:
     """Connections that are kept from one request to the next, without a limit to their number."""
-    async with aiohttp.ClientSession(
+    client = aiohttp.ClientSession(
         connector=_Connector(limit=0, keepalive_timeout=_KEEP_S),
         timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-    ) as client:
+    )
 
-        async def send_over(request: HttpRequest) -> HttpReply:
-            try:
-                async with client.request(
-                    request.method,
-                    request.url,
-                    headers={**request.headers, **PLAIN},
-                    data=request.body or None,
-                    allow_redirects=False,
-                ) as response:
-                    body = bytearray()
-                    async for chunk in response.content.iter_any():
-                        body += chunk
-                        if len(body) > MAX_BYTES:
-                            raise Unreachable(f"the answer is longer than {MAX_BYTES} bytes")
-                    retry_after = response.headers.get("Retry-After")
-                    return HttpReply(response.status, bytes(body), retry_after)
-            except (aiohttp.ClientError, OSError) as error:
-                raise Unreachable(str(error) or type(error).__name__) from error
+    async def send_over(request: HttpRequest) -> HttpReply:
+        try:
+            async with client.request(
+                request.method,
+                request.url,
+                headers={**request.headers, **PLAIN},
+                data=request.body or None,
+                allow_redirects=False,
+            ) as response:
+                body = bytearray()
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > MAX_BYTES:
+                        raise Unreachable(f"the answer is longer than {MAX_BYTES} bytes")
+                retry_after = response.headers.get("Retry-After")
+                return HttpReply(response.status, bytes(body), retry_after)
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(str(error) or type(error).__name__) from error
 
+    try:
         yield send_over
+    finally:
+        # Cancelled, it would close them all and leave a coroutine behind that nobody awaits.
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            await client.close()
