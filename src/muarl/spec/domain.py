@@ -122,3 +122,8 @@ class DomainSpec(Spec):
     def writes_outside(self) -> bool:
         """Whether a call of a `writes` tool may change something beyond the dialogue's world."""
         return bool(self.writes) and any(server.writes_outside for server in self.tools)
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a server keeps a part of the world, which is known once it has started."""
+        return any(server.state for server in self.tools)
