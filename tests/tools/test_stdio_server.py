@@ -10,10 +10,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tool_kit import call, children
+from tool_kit import call, children, no_python
 
 from muarl.errors import ToolServerError
+from muarl.spec.tools import CommandToolsSpec
 from muarl.testing.servers import WORLD_RESOURCE, Fault, broken_server, sound_server
+from muarl.tools import tool_server
 from muarl.tools.protocol import ToolServer
 from muarl.tools.session import Limits
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
@@ -228,3 +230,35 @@ async def test_a_server_on_the_sdk_speaks_the_newest_protocol(tmp_path: Path) ->
         with pytest.raises(ToolServerError, match="crashed in a call of 'crash'"):
             await session.call(call("crash"))
     assert world["orders"]["W1"]["status"] == "cancelled"
+
+
+async def test_home_files_environment_and_secrets_reach_the_process_and_secrets_stay_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_TOKEN", "s3cret-t0ken")
+    (tmp_path / "seed" / "below").mkdir(parents=True)
+    (tmp_path / "seed" / "below" / "rows.csv").write_text("1,2")
+    spec = CommandToolsSpec(
+        command=sound_server(),
+        env={"DATA": "{home}/below/rows.csv"},
+        secrets={"THEIR_TOKEN": "OUR_TOKEN"},
+        files="seed",
+    )
+    server = tool_server([spec], tmp_path, no_python)
+    async with server.session(base()) as session:
+        environment = json.loads((await session.call(call("environment"))).content)
+        (child,) = children()
+        real = Path(f"/proc/{child}/environ").read_bytes()
+        data = Path(environment["DATA"])
+        assert data.read_text() == "1,2"
+        assert data.is_relative_to(environment["HOME"])
+    assert environment["THEIR_TOKEN"] == "[secret]"
+    assert b"THEIR_TOKEN=s3cret-t0ken\0" in real
+    assert not data.exists()
+
+
+async def test_the_python_of_a_command_is_the_one_that_runs_muarl(tmp_path: Path) -> None:
+    _, *script = sound_server()
+    async with StdioToolServer(["python", *script], tmp_path).session(base()):
+        (child,) = children()
+        assert Path(f"/proc/{child}/exe").resolve() == Path(sys.executable).resolve()

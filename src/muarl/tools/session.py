@@ -12,11 +12,15 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
+import httpx2
 import msgspec
 from mcp import Client, MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -40,6 +44,10 @@ from muarl.tools.secrets import NO_SECRETS, Secrets
 _NAME_CHARS = 80
 _SAID_CHARS = 500
 """Of an error that muarl's own call was answered with."""
+
+_NOT_OF_THE_CALL = (INVALID_REQUEST, PARSE_ERROR, METHOD_NOT_FOUND, -32001)
+"""Codes of protocol errors that no call of a listed tool is to blame for; -32001 is what servers over
+HTTP say of a session they do not know any more."""
 
 AnyRequest = Request[Any, Any]
 Answer = TypeVar("Answer", bound=Result)
@@ -203,6 +211,8 @@ class McpSession:
         except MCPError as error:
             if heard or error.code == INTERNAL_ERROR:
                 return self._crashed(call, heard, cut(error.message, limit))
+            if error.code in _NOT_OF_THE_CALL:
+                raise self._carrier.failure(f"refused {what}: {error.message}") from None
             return error_result(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
@@ -395,7 +405,9 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         return error
     if isinstance(error, MCPError):
         why = "it ended" if error.code == CONNECTION_CLOSED else error.message
-    elif isinstance(error, OSError):
+    elif isinstance(error, FileNotFoundError):
+        why = f"{error}; is it installed, and on the PATH?"
+    elif isinstance(error, (OSError, httpx2.HTTPError)):
         why = str(error)
     else:
         why = reason(error)
