@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -80,8 +81,12 @@ async def test_dialogues_share_as_many_sessions_as_the_pool_has() -> None:
     server = Counting()
     pool = pooled(server, 2)
     async with pool.shared():
-        assert await at_once(pool, 5) == ["1", "1", "1", "2", "2"]
-        assert await at_once(pool, 1) == ["1"]
+        # Which of them takes the fifth is up to the order in which tasks start.
+        assert sorted(Counter(await at_once(pool, 5)).items()) in (
+            [("1", 3), ("2", 2)],
+            [("1", 2), ("2", 3)],
+        )
+        assert await at_once(pool, 1) in (["1"], ["2"])
         assert server.opened == server.live == 2
     assert server.live == 0
 
