@@ -27,7 +27,7 @@ from muarl.spec.run import RolloutSpec
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.waits import Gates, Waits
-from muarl.world import diff
+from muarl.world import Change, diff
 
 _MAX_PADDING = 1024
 """Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
@@ -111,6 +111,7 @@ class Dialogue:
         self._effect: str | None = None
         self._world = domain.world_for(task)
         self._initial = self._world.fork()
+        self._start: list[Change] = []
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
@@ -119,6 +120,9 @@ class Dialogue:
             waits.now = "the start of the tool server"
             async with self._server.session(self._world) as session:
                 self._log.tools = list(session.tools)
+                if self._domain.spec.keeps_state:
+                    self._start = diff(self._initial, self._world)
+                    self._initial = self._world.fork()
                 outcome = await self._talk(session)
                 waits.now = "the end of the tool session"
             waits.now = "the gold world"
@@ -154,6 +158,7 @@ class Dialogue:
             fault=type(error).__name__ if error else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
+            start=self._start,
             changes=diff(self._initial, self._world),
             forks=log.forks,
         )
@@ -251,7 +256,7 @@ class Dialogue:
         answers = []
         number = len(self._log.turns) - 1
         for index, call in enumerate(turn.message.tool_calls):
-            if self._domain.spec.tools.writes_outside and call.name in self._domain.spec.writes:
+            if call.name in self._domain.spec.writes and self._domain.spec.writes_outside:
                 # Before the call: one that times out may have been carried out all the same.
                 self._effect = self._effect or call.name
             which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"

@@ -10,6 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +27,7 @@ from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, RewardFile, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.references import generated_findings, split_findings
 from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
-from muarl.tools import ToolServer, tool_server
+from muarl.tools import ToolServer, sharing, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
 from muarl.world import World
@@ -73,7 +74,7 @@ class Domain:
             self._server = tool_server(
                 self.spec.tools,
                 self.folder,
-                lambda ref: self._python.load(ref, ("tools", "python")),
+                lambda ref, *, index: self._python.load(ref, ("tools", index, "python")),
             )
         return self._server
 
@@ -81,6 +82,13 @@ class Domain:
     def server(self, server: ToolServer) -> None:
         """Put another in its place, such as a faulty one in a test."""
         self._server = server
+
+    def sharing(self) -> AbstractAsyncContextManager[None]:
+        """Within the block dialogues share what they may of its servers, such as a pool's processes.
+
+        Without it everything works the same, and each dialogue starts its own.
+        """
+        return sharing(self.server)
 
     async def tools(self) -> tuple[ToolSpec, ...]:
         """The tools its server offers; starts the server once, and ends it.
@@ -155,7 +163,7 @@ class Domain:
         if known is not None:
             return known
         world = self.world_for(task)
-        if task.gold:
+        if task.gold or self.spec.keeps_state:
             async with self.server.session(world) as session:
                 for index, gold in enumerate(task.gold):
                     call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
@@ -342,7 +350,7 @@ class _PythonFolder:
             package.__path__ = [str(folder)]
             sys.modules[self._package] = package
 
-    def load(self, reference: str, loc: tuple[str, ...]) -> Any:
+    def load(self, reference: str, loc: tuple[str | int, ...]) -> Any:
         """Resolve `file.py:name`, which the domain's file names at `loc`.
 
         Raises:
@@ -364,7 +372,7 @@ class _PythonFolder:
             raise self._problem(loc, f"{file} has no {name!r}")
         return getattr(module, name)
 
-    def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
+    def call(self, reference: str, loc: tuple[str | int, ...], *arguments: Any) -> Any:
         """Call what `reference` names.
 
         Raises:
@@ -382,7 +390,7 @@ class _PythonFolder:
             let_ctrl_c_pass(error)
             raise self._problem(loc, f"{reference} raised {blame(error)}") from error
 
-    def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
+    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
@@ -18,6 +19,7 @@ from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
+from muarl.spec.tools import CommandToolsSpec
 from muarl.waits import Gates
 
 _MAX_PROCESSES = 32
@@ -108,9 +110,16 @@ class DialogueRunner:
     def max_live(self) -> int | None:
         """Dialogues that may be live at once for their sessions' sake; None for any number."""
         given = self._limits.at_once.sessions
-        if given is None and self._domain.spec.tools.command is not None:
+        if given is None and any(
+            isinstance(server, CommandToolsSpec) and not server.stateless
+            for server in self._domain.spec.tools
+        ):
             return _MAX_PROCESSES
         return given
+
+    def sharing(self) -> AbstractAsyncContextManager[None]:
+        """As `Domain.sharing`."""
+        return self._domain.sharing()
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer

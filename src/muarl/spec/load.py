@@ -52,6 +52,7 @@ class Located(Generic[S]):
             message: What is wrong, what was expected, what to do.
             at_key: Point at the key instead of its value.
         """
+        loc = self.root.in_file(loc)
         place = self.root.key_place(loc) if at_key and loc else self.root.find(loc).place
         return Problem(str(self.path), *place, message)
 

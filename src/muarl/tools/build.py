@@ -2,43 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from muarl.spec.domain import ToolsSpec
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
+from muarl.tools.carrier import Limits
 from muarl.tools.protocol import ToolServer
+from muarl.tools.secrets import Secrets
 
 
-def tool_server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:
-    """The server that `spec` declares; nothing is started or built yet.
+class LoadPython(Protocol):
+    """Resolves a reference `file.py:name` of the server at an index of `tools`."""
+
+    def __call__(self, reference: str, /, *, index: int) -> Any: ...
+
+
+def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPython) -> ToolServer:
+    """The server that a domain declares, or all of them as one; nothing is started or built yet.
 
     Args:
-        spec: The domain's `tools`.
+        specs: The domain's `tools`.
         folder: The domain's folder, where commands run.
-        load_python: Resolves a reference `file.py:name`.
+        load_python: Resolves what `python` names.
     """
+    servers = {
+        spec.label: _server(spec, folder, partial(load_python, index=index))
+        for index, spec in enumerate(specs)
+    }
+    if len(servers) == 1:
+        return next(iter(servers.values()))
+    from muarl.tools.several import SeveralToolServers
+
+    return SeveralToolServers(servers)
+
+
+def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:
     # The MCP SDK takes most of a second to import; only a domain that is used pays for it.
-    if spec.python is not None:
+    from muarl.tools.state import McpServer, StatefulToolServer
+
+    limits = Limits(
+        spec.start_timeout_s,
+        spec.call_timeout_s,
+        spec.max_result_chars,
+        spec.on_crash,
+        frozenset(spec.hidden),
+        spec.limits,
+    )
+    server: McpServer
+    if isinstance(spec, PythonToolsSpec):
         from muarl.tools.memory import MemoryToolServer
 
-        return MemoryToolServer(
-            load_python(spec.python),
-            stateless=spec.stateless,
-            start_timeout_s=spec.start_timeout_s,
-            call_timeout_s=spec.call_timeout_s,
-            max_result_chars=spec.max_result_chars,
-            on_crash=spec.on_crash,
-        )
-    from muarl.tools.stdio import StdioToolServer
+        server = MemoryToolServer(load_python(spec.python), stateless=spec.stateless, limits=limits)
+    elif isinstance(spec, CommandToolsSpec):
+        from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
-    assert spec.command is not None  # ToolsSpec holds exactly one source
-    return StdioToolServer(
-        spec.command,
-        folder,
-        world_resource=spec.world_resource,
-        start_timeout_s=spec.start_timeout_s,
-        call_timeout_s=spec.call_timeout_s,
-        max_result_chars=spec.max_result_chars,
-        on_crash=spec.on_crash,
-    )
+        server = process = StdioToolServer(
+            spec.command,
+            folder,
+            env=spec.env,
+            secrets=Secrets(spec.secrets),
+            files=None if spec.files is None else folder / spec.files,
+            limits=limits,
+        )
+        if spec.world_resource is not None:
+            return MirrorToolServer(process, spec.world_resource)
+        if spec.stateless:
+            from muarl.tools.pool import PooledToolServer
+
+            return PooledToolServer(process, spec.pool)
+    else:
+        from muarl.tools.remote import RemoteToolServer
+
+        server = RemoteToolServer(
+            spec.url, headers=spec.headers, secrets=Secrets(spec.secrets), limits=limits
+        )
+    if spec.setup or spec.state:
+        return StatefulToolServer(server, spec.setup, spec.state)
+    return server

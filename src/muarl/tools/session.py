@@ -4,70 +4,53 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
-import msgspec
-from mcp import Client, MCPError
+import httpx2
+from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
+    ReadResourceRequest,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     Request,
     Result,
+    TextResourceContents,
 )
 from pydantic import ValidationError
 
 from muarl.authors import blame
-from muarl.errors import ToolServerError
+from muarl.errors import ToolServerError, did_you_mean
 from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.spec.tools import StateSpec
+from muarl.tools.carrier import Carrier
 from muarl.tools.results import cut, error_text, is_crash, result_text
-from muarl.tools.sdk_logs import CrashLog, hearing
+from muarl.tools.sdk_logs import hearing
 
 _NAME_CHARS = 80
+_SAID_CHARS = 500
+"""Of an error that muarl's own call was answered with."""
+
+_NOT_OF_THE_CALL = (INVALID_REQUEST, PARSE_ERROR, METHOD_NOT_FOUND, -32001)
+"""Codes of protocol errors that no call of a listed tool is to blame for; -32001 is what servers over
+HTTP say of a session they do not know any more."""
 
 AnyRequest = Request[Any, Any]
 Answer = TypeVar("Answer", bound=Result)
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """Deadlines and sizes of `ToolsSpec`."""
-
-    start_timeout_s: float = 30.0
-    call_timeout_s: float = 30.0
-    max_result_chars: int = 20_000
-    on_crash: Literal["fault", "answer"] = "fault"
-
-
-class Carrier(msgspec.Struct, frozen=True):
-    """What a session must know of its server.
-
-    Attributes:
-        name: How messages name the server.
-        limits: Deadlines and sizes.
-        crashes: Where crashes of its tools are told, once per tool.
-        inside: Entered around everything the server does for this dialogue.
-        last_words: What the server said last on its way out, "" if nothing.
-        waits: Told the scope of each wait for an answer; cancelled early, the answer was unreadable.
-    """
-
-    name: str
-    limits: Limits
-    crashes: CrashLog
-    inside: Callable[[], AbstractContextManager[None]] = nullcontext
-    last_words: Callable[[], str] = str
-    waits: Callable[[anyio.CancelScope], None] = lambda _scope: None
-
-    def failure(self, what: str) -> ToolServerError:
-        """The error that says what happened to the server, with its last words."""
-        return ToolServerError(f"{self.name} {what}{self.last_words()}")
 
 
 class McpClient(Protocol):
@@ -97,31 +80,6 @@ class McpClient(Protocol):
         ...
 
 
-class SdkClient:
-    """The SDK's own client, for servers beyond this process."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
-
-    async def send(self, request: AnyRequest, answer: type[Answer]) -> Answer:
-        return await self._client.session.send_request(request, answer)
-
-    async def list_tools(self, cursor: str | None) -> ListToolsResult:
-        return await self._client.list_tools(cursor=cursor)
-
-
 class McpSession:
     """A `ToolSession` over a connected MCP client."""
 
@@ -133,28 +91,32 @@ class McpSession:
 
     async def call(self, call: ToolCall) -> ToolResult:
         if call.error is not None:
-            return _error(call, call.error)
+            return error_result(call, call.error)
         if call.name not in self._names:
-            offered = ", ".join(tool.name for tool in self.tools) or "none"
-            return _error(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
+            return unknown_tool(call, self.tools)
         try:
             request = _request(call)
         except (ValueError, RecursionError) as error:
-            return _error(call, f"the arguments cannot be sent as JSON: {error}")
+            return error_result(call, f"the arguments cannot be sent as JSON: {error}")
         heard: list[BaseException] = []
         what = f"a call of {call.name!r}"
-        limit = self._carrier.limits.max_result_chars
+        limits = self._carrier.limits
+        limit = limits.chars(call.name)
         try:
-            result = await self.ask(request, CallToolResult, what, heard)
+            result = await self.ask(request, CallToolResult, what, heard, limits.seconds(call.name))
         except MCPError as error:
             if heard or error.code == INTERNAL_ERROR:
                 return self._crashed(call, heard, cut(error.message, limit))
-            return _error(call, cut(error.message, limit))
+            if error.code in _NOT_OF_THE_CALL:
+                raise self._carrier.failure(f"refused {what}: {error.message}") from None
+            return error_result(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
         text = error_text(call.name, result, limit)
         return (
-            self._crashed(call, heard, text) if is_crash(call.name, result) else _error(call, text)
+            self._crashed(call, heard, text)
+            if is_crash(call.name, result)
+            else error_result(call, text)
         )
 
     def _crashed(self, call: ToolCall, heard: list[BaseException], text: str) -> ToolResult:
@@ -170,24 +132,67 @@ class McpSession:
                 "policy is to read, or set tools.on_crash to answer"
             )
         self._carrier.crashes.report(call.name, why or self._carrier.last_words())
-        return _error(call, text)
+        return error_result(call, text)
+
+    async def fetch(self, source: StateSpec, what: str) -> str:
+        """The text of a resource, or of a tool's result; the tool may be hidden.
+
+        Args:
+            source: Which.
+            what: The setting that asks for it, `tools.state.graph`.
+
+        Raises:
+            ToolServerError: It was refused, or answered with an error; or as with `ask`.
+        """
+        request: AnyRequest
+        answer: type[ReadResourceResult | CallToolResult]
+        if source.call is None:
+            assert source.resource is not None  # StateSpec holds one of the two
+            seconds = self._carrier.limits.call_timeout_s
+            read = ReadResourceRequest(params=ReadResourceRequestParams(uri=source.resource))
+            request, answer = read, ReadResourceResult
+            what = f"a read of {source.resource!r} ({what})"
+        else:
+            seconds = self._carrier.limits.seconds(source.call)
+            request = _request(ToolCall("", source.call, source.arguments))
+            answer = CallToolResult
+            what = f"a call of {source.call!r} ({what})"
+        try:
+            found = await self.ask(request, answer, what, [], seconds)
+        except MCPError as error:
+            raise self._carrier.failure(f"refused {what}: {error.message}") from None
+        if isinstance(found, ReadResourceResult):
+            return "".join(c.text for c in found.contents if isinstance(c, TextResourceContents))
+        if found.is_error:
+            said = error_text(source.call or "", found, _SAID_CHARS)
+            raise self._carrier.failure(f"answered {what} with an error: {said}")
+        return result_text(found, sys.maxsize)
+
+    def failure(self, what: str) -> ToolServerError:
+        """The error that says what happened to the server."""
+        return self._carrier.failure(what)
 
     async def ask(
-        self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
+        self,
+        request: AnyRequest,
+        answer: type[Answer],
+        what: str,
+        heard: list[BaseException],
+        seconds: float,
     ) -> Answer:
-        """Send one request within the deadline of a call.
+        """Send one request and wait for its answer.
 
         Args:
             request: The request.
             answer: Type of its result.
             what: How messages name the request.
             heard: Takes up what the SDK logs meanwhile.
+            seconds: How long the answer may take.
 
         Raises:
             MCPError: The server answered with a protocol error.
             ToolServerError: The server died, hung or answered with something else.
         """
-        seconds = self._carrier.limits.call_timeout_s
         try:
             with hearing(heard), self._carrier.inside(), anyio.move_on_after(seconds) as waiting:
                 self._carrier.waits(waiting)
@@ -227,8 +232,15 @@ def _request(call: ToolCall) -> CallToolRequest:
     return request
 
 
-def _error(call: ToolCall, text: str) -> ToolResult:
+def error_result(call: ToolCall, text: str) -> ToolResult:
+    """The answer to a call that went wrong."""
     return ToolResult(call.id, call.name, text, is_error=True)
+
+
+def unknown_tool(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolResult:
+    """The answer to a call of a tool that is none of `tools`."""
+    offered = ", ".join(tool.name for tool in tools) or "none"
+    return error_result(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
 
 
 @asynccontextmanager
@@ -289,7 +301,9 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         return error
     if isinstance(error, MCPError):
         why = "it ended" if error.code == CONNECTION_CLOSED else error.message
-    elif isinstance(error, OSError):
+    elif isinstance(error, FileNotFoundError):
+        why = f"{error}; is it installed, and on the PATH?"
+    elif isinstance(error, (OSError, httpx2.HTTPError)):
         why = str(error)
     else:
         why = blame(error)
@@ -307,4 +321,19 @@ async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ..
             tools[tool.name] = ToolSpec(tool.name, tool.description or "", tool.input_schema)
         cursor = page.next_cursor
         if cursor is None:
-            return tuple(tools.values())
+            return _shown(tools, carrier)
+
+
+def _shown(tools: Mapping[str, ToolSpec], carrier: Carrier) -> tuple[ToolSpec, ...]:
+    """Of the tools a server offers those that the policy sees.
+
+    Raises:
+        ToolServerError: The domain speaks of a tool that there is none of.
+    """
+    limits = carrier.limits
+    for part, names in (("hidden", sorted(limits.hidden)), ("limits", sorted(limits.tools))):
+        for name in names:
+            if name not in tools:
+                known = did_you_mean(name, tools) or f"; tools: {', '.join(tools) or 'none'}"
+                raise carrier.failure(f"has no tool {name!r} (tools.{part}){known}")
+    return tuple(tool for name, tool in tools.items() if name not in limits.hidden)
