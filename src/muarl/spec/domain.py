@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, PythonRef, Spec
 from muarl.spec.predicate import PredicateSpec
+from muarl.spec.sql import SqlTools, SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
 
 Phrasings = dict[str, list[str]]
@@ -18,10 +19,12 @@ SplitPhrasings = dict[Id, Phrasings]
 
 
 class ToolsSpec(Spec):
-    """Where the domain's MCP server comes from: one of `python` and `command`."""
+    """Where the domain's MCP server comes from: one of `python`, `sql` and `command`."""
 
     python: PythonRef | None = None
     """A function `serve(world) -> mcp.server.MCPServer`, run in memory."""
+    sql: SqlTools | None = None
+    """Tools that are SQL over a world of tables."""
     stateless: bool = False
     """`serve` keeps no state outside `world`: it is called once and shared by all dialogues."""
     command: Annotated[list[str], Field(min_length=1)] | None = None
@@ -31,7 +34,7 @@ class ToolsSpec(Spec):
     external: bool | None = None
     """Whether calls of the `writes` tools change something outside the dialogue's own world, such as
     a database. A dialogue that made such a call is never run again after a fault. Left out: no for
-    `python` and for a `command` whose `world_resource` shows its state, yes for any other."""
+    `python` and `sql` and for a `command` whose `world_resource` shows its state, yes for any other."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """Seconds the server may take to start and list its tools."""
     call_timeout_s: Annotated[float, Field(gt=0)] = 30.0
@@ -45,8 +48,8 @@ class ToolsSpec(Spec):
 
     @model_validator(mode="after")
     def _one_source(self) -> ToolsSpec:
-        if (self.python is None) == (self.command is None):
-            raise ValueError("give exactly one of python and command")
+        if sum(x is not None for x in (self.python, self.sql, self.command)) != 1:
+            raise ValueError("give exactly one of python, sql and command")
         return self
 
     @property
@@ -66,11 +69,13 @@ class WorldSpec(Spec):
     """A JSON file, relative to the domain."""
     python: PythonRef | None = None
     """A function without arguments that returns the world."""
+    sql: SqlWorldSpec | None = None
+    """Tables in SQL; a task's `world` patches rows: table to key to columns."""
 
     @model_validator(mode="after")
     def _one_source(self) -> WorldSpec:
-        if sum(x is not None for x in (self.data, self.file, self.python)) != 1:
-            raise ValueError("give exactly one of data, file and python")
+        if sum(x is not None for x in (self.data, self.file, self.python, self.sql)) != 1:
+            raise ValueError("give exactly one of data, file, python and sql")
         return self
 
 
@@ -156,3 +161,8 @@ class DomainSpec(Spec):
     """Observed, never scored."""
     floor: Fraction = 0.15
     """Highest mean reward a trivial policy may reach."""
+
+    @property
+    def sql_tools(self) -> list[tuple[tuple[str | int, ...], dict[str, SqlToolSpec]]]:
+        """Tools in SQL, and where they stand in the file."""
+        return [] if self.tools.sql is None else [(("tools", "sql"), self.tools.sql)]

@@ -102,6 +102,55 @@ def diff(left: Any, right: Any) -> list[Change]:
     return list(_walk(left, right, ""))
 
 
+def canonical_diff(left: Any, right: Any, unordered: Mapping[str, Collection[str]]) -> list[Change]:
+    """Like `diff`, but of some mappings only what they hold counts, not under which keys.
+
+    Args:
+        left: A world.
+        right: A world.
+        unordered: Those mappings, which lie at the top, to the fields of their items that do not
+            count either, such as a number that repeats the key.
+
+    Example:
+        >>> before = {"loans": {"1": {"id": 1, "book": "B1"}, "2": {"id": 2, "book": "B2"}}}
+        >>> after = {"loans": {"1": {"id": 1, "book": "B2"}, "2": {"id": 2, "book": "B1"}}}
+        >>> canonical_diff(before, after, {"loans": {"id"}})
+        []
+    """
+    changes: list[Change] = []
+    for key in sorted(_keys_to_compare(left, right)):
+        if key not in left or key not in right or key not in unordered:
+            changes += _walk_key(left, right, key, "")
+            continue
+        mine, yours = _peek(left, key), _peek(right, key)
+        for at in sorted(_unmatched(mine, yours, unordered[key])):
+            changes += _walk_key(mine, yours, at, join("", key))
+    return changes
+
+
+def _unmatched(left: Any, right: Any, fields: Collection[str]) -> set[str]:
+    """Keys of items of two mappings that are not left over when equal items go away in pairs."""
+    keys = _keys_to_compare(left, right)
+    ours, theirs = (
+        {
+            key: frozenset(i for i in plain(_peek(side, key)).items() if i[0] not in fields)
+            for key in sorted(keys)
+            if key in side
+        }
+        for side in (left, right)
+    )
+    partners: dict[frozenset[Any], list[str]] = {}
+    for key, item in ours.items():
+        partners.setdefault(item, []).append(key)
+    left_over = set()
+    for key, item in theirs.items():
+        if partners.get(item):
+            partners[item].pop()
+        else:
+            left_over.add(key)
+    return left_over.union(*partners.values())
+
+
 def join(path: str, key: str) -> str:
     """The path of what is at `key` below `path`.
 
@@ -149,13 +198,17 @@ def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
 
 def _walk_maps(left: Any, right: Any, path: str) -> Iterator[Change]:
     for key in sorted(_keys_to_compare(left, right)):
-        at = join(path, key)
-        if key in left and key in right:
-            yield from _walk(_peek(left, key), _peek(right, key), at)
-        elif key in left:
-            yield Change(at, plain(_peek(left, key)), None, "removed")
-        elif key in right:
-            yield Change(at, None, plain(_peek(right, key)), "added")
+        yield from _walk_key(left, right, key, path)
+
+
+def _walk_key(left: Any, right: Any, key: str, path: str) -> Iterator[Change]:
+    at = join(path, key)
+    if key in left and key in right:
+        yield from _walk(_peek(left, key), _peek(right, key), at)
+    elif key in left:
+        yield Change(at, plain(_peek(left, key)), None, "removed")
+    elif key in right:
+        yield Change(at, None, plain(_peek(right, key)), "added")
 
 
 def _keys_to_compare(left: Any, right: Any) -> set[str]:
