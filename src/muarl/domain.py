@@ -69,8 +69,7 @@ class Domain:
             self._server = tool_server(
                 self.spec.tools,
                 self.folder,
-                self.base,
-                lambda ref: self._python.load(ref, ("tools", "python")),
+                lambda ref, *, index: self._python.load(ref, ("tools", index, "python")),
             )
         return self._server
 
@@ -321,7 +320,7 @@ class _PythonFolder:
             package.__path__ = [str(folder)]
             sys.modules[self._package] = package
 
-    def load(self, reference: str, loc: tuple[str, ...]) -> Any:
+    def load(self, reference: str, loc: tuple[str | int, ...]) -> Any:
         """Resolve `file.py:name`, which the domain's file names at `loc`.
 
         Raises:
@@ -342,7 +341,7 @@ class _PythonFolder:
             kind = type(error).__name__
             raise self._problem(loc, f"importing {file} raised {kind}: {error}") from error
 
-    def call(self, reference: str, loc: tuple[str, ...], *arguments: Any) -> Any:
+    def call(self, reference: str, loc: tuple[str | int, ...], *arguments: Any) -> Any:
         """Call what `reference` names.
 
         Raises:
@@ -359,7 +358,7 @@ class _PythonFolder:
             kind = type(error).__name__
             raise self._problem(loc, f"{reference} raised {kind}: {error}") from error
 
-    def _problem(self, loc: tuple[str, ...], message: str) -> SpecError:
+    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])
 
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 from dialogue_kit import DOMAIN, Sampler, TalkingUser, called, ids_of, note_task, renderer
 from dialogue_kit import write_notes as write
+from pydantic import TypeAdapter
 
 from muarl.domain import Domain, load_domain
 from muarl.errors import PolicyError
@@ -21,8 +22,8 @@ from muarl.record import Episode, Outcome, UserReply
 from muarl.scheduler import EpisodePlan, Limits, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
 from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec.domain import ToolsSpec
 from muarl.spec.run import AtOnceSpec, RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.tools import AnyToolsSpec, ToolsSpec
 from muarl.testing import run_in_virtual_time
 from muarl.tools import ToolServer
 from muarl.world import World
@@ -372,12 +373,15 @@ def test_before_its_first_write_a_dialogue_of_an_external_server_is_tried_again(
         ({"command": ["serve"]}, True),
         ({"command": ["serve"], "world_resource": "world://all"}, False),
         ({"command": ["serve"], "external": False}, False),
+        ({"command": ["serve"], "state": {"notes": {"call": "read_notes"}}}, False),
+        ({"url": "http://localhost:8000/mcp"}, True),
     ],
 )
 def test_only_what_shows_all_its_state_is_trusted_to_write_nowhere_else(
     spec: dict[str, Any], outside: bool
 ) -> None:
-    assert ToolsSpec(**spec).writes_outside is outside
+    made: AnyToolsSpec = TypeAdapter(ToolsSpec).validate_python(spec)
+    assert made.writes_outside is outside
 
 
 def test_attempts_are_spaced_and_the_observer_hears_of_each(domain: Domain) -> None:

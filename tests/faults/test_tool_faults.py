@@ -12,6 +12,7 @@ from muarl.domain import Domain
 from muarl.testing import FaultPlan, FaultyToolServer, broken_serve, broken_server
 from muarl.testing.servers import HARMLESS, WORLD_RESOURCE, Fault, MemoryFault, sound_server
 from muarl.tools.memory import MemoryToolServer
+from muarl.tools.session import Limits
 from muarl.tools.stdio import StdioToolServer
 
 pytestmark = pytest.mark.anyio
@@ -22,9 +23,7 @@ def in_memory(faults: tuple[MemoryFault, ...], *, stateless: bool = True) -> Fau
         return MemoryToolServer(
             broken_serve(serve_notes, fault) if fault else serve_notes,
             stateless=stateless,
-            start_timeout_s=0.5,
-            call_timeout_s=0.5,
-            max_result_chars=200,
+            limits=Limits(start_timeout_s=0.5, call_timeout_s=0.5, max_result_chars=200),
         )
 
     plan = FaultPlan(faults, rate=RATE, seed=1)
@@ -60,9 +59,7 @@ async def test_no_failure_of_a_server_process_becomes_a_reward_L2(
             command,
             tmp_path,
             world_resource=WORLD_RESOURCE,
-            start_timeout_s=2.0,
-            call_timeout_s=2.0,
-            max_result_chars=200,
+            limits=Limits(start_timeout_s=2.0, call_timeout_s=2.0, max_result_chars=200),
         )
 
     faults = get_args(Fault)

@@ -9,7 +9,7 @@ from mcp.server import MCPServer
 from tool_kit import call
 
 from muarl.errors import ToolServerError
-from muarl.spec.domain import ToolsSpec
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
 from muarl.testing.servers import WORLD_RESOURCE, broken_server, sound_server
 from muarl.tools import tool_server
 from muarl.world import World
@@ -30,7 +30,7 @@ def serve(world: World) -> MCPServer:
     return server
 
 
-def no_python(reference: str) -> object:
+def no_python(reference: str, *, index: int) -> object:
     raise AssertionError(f"nobody asked for {reference}")
 
 
@@ -40,8 +40,8 @@ async def test_a_python_reference_is_loaded_and_served_in_memory(
 ) -> None:
     built.clear()
     asked: list[str] = []
-    spec = ToolsSpec(python="shop/tools.py:serve", stateless=stateless, max_result_chars=4)
-    server = tool_server(spec, tmp_path, lambda reference: asked.append(reference) or serve)
+    spec = PythonToolsSpec(python="shop/tools.py:serve", stateless=stateless, max_result_chars=4)
+    server = tool_server([spec], tmp_path, lambda ref, index: asked.append(ref) or serve)
     assert built == []
     for _ in range(2):
         async with server.session(World({})) as session:
@@ -52,9 +52,9 @@ async def test_a_python_reference_is_loaded_and_served_in_memory(
 
 
 async def test_a_command_runs_in_the_domains_folder(tmp_path: Path) -> None:
-    spec = ToolsSpec(command=[*sound_server()], world_resource=WORLD_RESOURCE)
+    spec = CommandToolsSpec(command=[*sound_server()], world_resource=WORLD_RESOURCE)
     world = World({"n": 1})
-    async with tool_server(spec, tmp_path, no_python).session(world) as session:
+    async with tool_server([spec], tmp_path, no_python).session(world) as session:
         await session.call(call("put", key="n", value=2))
         folder = await session.call(call("folder"))
         assert folder.content == str(tmp_path)
@@ -62,7 +62,7 @@ async def test_a_command_runs_in_the_domains_folder(tmp_path: Path) -> None:
 
 
 async def test_the_specs_deadlines_hold_for_a_command(tmp_path: Path) -> None:
-    hanging = ToolsSpec(command=broken_server("hang_in_call"), call_timeout_s=0.1)
+    hanging = CommandToolsSpec(command=broken_server("hang_in_call"), call_timeout_s=0.1)
     with pytest.raises(ToolServerError, match=r"within 0\.1 s"):
-        async with tool_server(hanging, tmp_path, no_python).session(World({})) as session:
+        async with tool_server([hanging], tmp_path, no_python).session(World({})) as session:
             await session.call(call("get", key="n"))

@@ -20,6 +20,7 @@ from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult
 from muarl.testing import run_in_virtual_time
 from muarl.tools.memory import MemoryToolServer
+from muarl.tools.session import Limits
 from muarl.world import World
 
 pytestmark = pytest.mark.anyio
@@ -207,7 +208,7 @@ async def test_a_tool_that_claims_to_be_cancelled_ends_its_own_call_and_nothing_
 
 @stateless_or_not
 async def test_a_crash_may_be_an_answer_that_the_policy_reads(stateless: bool) -> None:
-    server = MemoryToolServer(serve, stateless=stateless, on_crash="answer")
+    server = MemoryToolServer(serve, stateless=stateless, limits=Limits(on_crash="answer"))
     async with server.session(base()) as session:
         failed = ToolResult("call_crash", "crash", "tool 'crash' failed", is_error=True)
         assert await session.call(call("crash")) == failed
@@ -249,7 +250,9 @@ async def test_tools_are_passed_on_exactly_as_the_server_gives_them() -> None:
 
 
 async def test_a_long_result_is_cut() -> None:
-    async with MemoryToolServer(serve, max_result_chars=20).session(base()) as session:
+    async with MemoryToolServer(serve, limits=Limits(max_result_chars=20)).session(
+        base()
+    ) as session:
         result = await session.call(call("get_order", order_id="W1"))
         assert result.content == f"{ORDER[:20]}\n[cut: the first 20 of {len(ORDER)} characters]"
 
@@ -338,7 +341,7 @@ async def test_a_server_that_cannot_be_built_says_why(
 
 @stateless_or_not
 async def test_a_call_that_hangs_is_a_fault_of_the_server(stateless: bool) -> None:
-    server = MemoryToolServer(serve, stateless=stateless, call_timeout_s=0.05)
+    server = MemoryToolServer(serve, stateless=stateless, limits=Limits(call_timeout_s=0.05))
     with pytest.raises(
         ToolServerError,
         match=r"tool server 'serve' did not answer a call of 'wait' within 0\.05 s \(tools\.call_t",
@@ -369,7 +372,9 @@ async def _torn(server: MCPServer) -> AsyncIterator[None]:
 async def test_a_lifespan_that_hangs_or_raises_is_a_fault_of_the_server(
     lifespan: Any, says: str
 ) -> None:
-    server = MemoryToolServer(lambda _: MCPServer("x", lifespan=lifespan), start_timeout_s=0.05)
+    server = MemoryToolServer(
+        lambda _: MCPServer("x", lifespan=lifespan), limits=Limits(start_timeout_s=0.05)
+    )
     with pytest.raises(ToolServerError, match=says):
         async with server.session(base()):
             pass
@@ -385,7 +390,7 @@ async def test_an_error_of_the_dialogue_passes_unchanged_and_outranks_one_of_clo
 
 
 async def test_deadlines_of_start_and_call_do_not_limit_the_dialogue() -> None:
-    server = MemoryToolServer(serve, start_timeout_s=0.2, call_timeout_s=0.2)
+    server = MemoryToolServer(serve, limits=Limits(start_timeout_s=0.2, call_timeout_s=0.2))
     async with server.session(base()) as session:
         await anyio.sleep(0.4)
         assert (await session.call(call("wait", seconds=0))).content == "waited"
@@ -420,7 +425,7 @@ async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too(
     async with MemoryToolServer(low).session(base()) as session:
         with pytest.raises(ToolServerError, match="crashed in a call of 't0': ZeroDivisionError"):
             await session.call(call("t0"))
-    async with MemoryToolServer(low, on_crash="answer").session(base()) as session:
+    async with MemoryToolServer(low, limits=Limits(on_crash="answer")).session(base()) as session:
         assert [tool.name for tool in session.tools] == ["t0", "t1", "t2"]
         assert (await session.call(call("t2"))).content == "t2"
         failed = await session.call(call("t0"))
@@ -431,7 +436,9 @@ async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too(
 
 def test_waits_of_tools_are_virtual_under_a_mock_clock() -> None:
     async def main() -> list[float]:
-        async with MemoryToolServer(serve, call_timeout_s=100).session(base()) as session:
+        async with MemoryToolServer(serve, limits=Limits(call_timeout_s=100)).session(
+            base()
+        ) as session:
             await session.call(call("wait", seconds=60))
             after = anyio.current_time()
             with pytest.raises(ToolServerError, match="within 100 s"):
@@ -455,7 +462,7 @@ def test_a_tool_in_a_thread_still_answers_under_a_mock_clock() -> None:
         return server
 
     async def main() -> ToolResult:
-        server = MemoryToolServer(threaded, stateless=True, call_timeout_s=1)
+        server = MemoryToolServer(threaded, stateless=True, limits=Limits(call_timeout_s=1))
         async with server.session(base()) as session:
             return await session.call(call("work"))
 

@@ -11,6 +11,7 @@ from mcp.server import MCPServer
 from tool_kit import call
 
 from muarl.tools.memory import MemoryToolServer
+from muarl.tools.session import Limits
 from muarl.world import World
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ async def crash_all(server: MemoryToolServer) -> None:
 async def test_a_crash_is_said_once_per_tool_with_its_reason_and_place(
     stateless: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await crash_all(MemoryToolServer(serve, stateless=stateless, on_crash="answer"))
+    await crash_all(MemoryToolServer(serve, stateless=stateless, limits=Limits(on_crash="answer")))
     said = [(record.name, record.levelname, record.message) for record in caplog.records]
     assert [line[:2] for line in said] == [("muarl.tools", "ERROR")] * 2
     look, divide = (line[2] for line in said)
@@ -67,7 +68,7 @@ async def test_the_root_logger_is_left_as_it_was_and_no_traceback_is_printed(
 ) -> None:
     with bare_root() as root:
         level = root.level
-        await crash_all(MemoryToolServer(serve, on_crash="answer"))
+        await crash_all(MemoryToolServer(serve, limits=Limits(on_crash="answer")))
         assert root.handlers == []
         assert root.level == level
     shown = "".join(capfd.readouterr())
@@ -77,13 +78,15 @@ async def test_the_root_logger_is_left_as_it_was_and_no_traceback_is_printed(
 
 async def test_at_level_debug_the_sdk_speaks(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="muarl"):
-        await crash_all(MemoryToolServer(serve, on_crash="answer"))
+        await crash_all(MemoryToolServer(serve, limits=Limits(on_crash="answer")))
     assert any(record.name.startswith("mcp.") and record.exc_info for record in caplog.records)
 
 
 async def test_the_hosts_own_use_of_the_sdk_is_heard(caplog: pytest.LogCaptureFixture) -> None:
     log = logging.getLogger("mcp.server.mcpserver.server")
-    async with MemoryToolServer(serve, on_crash="answer").session(World({})) as session:
+    async with MemoryToolServer(serve, limits=Limits(on_crash="answer")).session(
+        World({})
+    ) as session:
         await session.call(call("look"))
         log.error("from the host")
     log.error("and again")

@@ -14,6 +14,7 @@ from tool_kit import call, children
 
 from muarl.errors import ToolServerError
 from muarl.testing.servers import WORLD_RESOURCE, Fault, broken_server, sound_server
+from muarl.tools.session import Limits
 from muarl.tools.stdio import StdioToolServer
 from muarl.world import World, diff, plain
 
@@ -105,8 +106,10 @@ async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
         broken_server(fault),
         tmp_path,
         world_resource=None if fault == "hang_in_call" else WORLD_RESOURCE,
-        start_timeout_s=0.5 if fault in ("hang_at_start", "rubbish") else 10,
-        call_timeout_s=0.3 if fault == "hang_in_call" else 10,
+        limits=Limits(
+            start_timeout_s=0.5 if fault in ("hang_at_start", "rubbish") else 10,
+            call_timeout_s=0.3 if fault == "hang_in_call" else 10,
+        ),
     )
     started = time.monotonic()
     with pytest.raises(ToolServerError) as caught:
@@ -124,7 +127,9 @@ async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
 
 
 async def test_a_result_of_megabytes_is_cut_and_the_session_goes_on(tmp_path: Path) -> None:
-    server = StdioToolServer(broken_server("oversized_result"), tmp_path, max_result_chars=10)
+    server = StdioToolServer(
+        broken_server("oversized_result"), tmp_path, limits=Limits(max_result_chars=10)
+    )
     async with server.session(base()) as session:
         for _ in range(2):
             result = await session.call(call("get", key="open"))

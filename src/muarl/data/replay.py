@@ -55,8 +55,7 @@ async def replay_all(
     Raises:
         SpecError: What the domain's tools change outlives a dialogue; a replay would do it again.
     """
-    tools = domain.spec.tools
-    if tools.writes_outside and domain.spec.writes:
+    if domain.spec.writes_outside:
         message = (
             "its tools change something outside the dialogue's own world (tools.external), which a "
             "replay would do again; `muarl score` calls no tool for what happened"

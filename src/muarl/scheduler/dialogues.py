@@ -18,6 +18,7 @@ from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec, UserSpec
+from muarl.spec.tools import CommandToolsSpec
 from muarl.waits import Gates
 
 _MAX_PROCESSES = 32
@@ -108,7 +109,10 @@ class DialogueRunner:
     def max_live(self) -> int | None:
         """Dialogues that may be live at once for their sessions' sake; None for any number."""
         given = self._limits.at_once.sessions
-        if given is None and self._domain.spec.tools.command is not None:
+        if given is None and any(
+            isinstance(server, CommandToolsSpec) and not server.stateless
+            for server in self._domain.spec.tools
+        ):
             return _MAX_PROCESSES
         return given
 

@@ -2,7 +2,6 @@
 
 from muarl.spec.domain import DomainSpec as DomainSpec
 from muarl.spec.domain import PersonaSpec as PersonaSpec
-from muarl.spec.domain import ToolsSpec as ToolsSpec
 from muarl.spec.domain import UserScriptSpec as UserScriptSpec
 from muarl.spec.dump import dump_spec as dump_spec
 from muarl.spec.load import Located as Located
@@ -21,3 +20,7 @@ from muarl.spec.task import RequestSpec as RequestSpec
 from muarl.spec.task import TasksFile as TasksFile
 from muarl.spec.task import TaskSpec as TaskSpec
 from muarl.spec.task import UserGoalSpec as UserGoalSpec
+from muarl.spec.tools import CommandToolsSpec as CommandToolsSpec
+from muarl.spec.tools import PythonToolsSpec as PythonToolsSpec
+from muarl.spec.tools import ToolsSpec as ToolsSpec
+from muarl.spec.tools import UrlToolsSpec as UrlToolsSpec

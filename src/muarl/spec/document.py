@@ -71,6 +71,21 @@ class Node:
     size: int = 1
     height: int = 1
 
+    def in_file(self, loc: Sequence[str | int]) -> tuple[str | int, ...]:
+        """A path in the model as a path in the file.
+
+        A model's path holds more: the tag of a variant, `<PythonToolsSpec>`, and the 0 of a list of
+        one that the file gives without a list.
+        """
+        node: Node | None = self
+        path: list[str | int] = []
+        for part in loc:
+            if is_tag(part) or (part == 0 and node and isinstance(node.data, dict)):
+                continue
+            path.append(part)
+            node = node and node.children.get(part)
+        return tuple(path)
+
     def find(self, loc: Sequence[str | int]) -> Node:
         """The node at `loc`, or the deepest one above it that exists."""
         node = self
@@ -85,6 +100,11 @@ class Node:
         *above, last = loc
         node = self.find(above)
         return node.keys.get(str(last)) or node.find([last]).place
+
+
+def is_tag(part: str | int) -> bool:
+    """Whether a part of a path names a variant of a union, and nothing in the file."""
+    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
 
 
 def parse_document(text: str, path: str) -> tuple[Node, list[Problem]]:

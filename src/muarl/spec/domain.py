@@ -8,56 +8,15 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, PythonRef, Spec
 from muarl.spec.predicate import PredicateSpec
-from muarl.spec.sql import SqlTools, SqlToolSpec, SqlWorldSpec
+from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
+from muarl.spec.tools import SqlToolsSpec, ToolServersSpec
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
 
 SplitPhrasings = dict[Id, Phrasings]
 """Split, or `any`, to phrasings: held-out dialogues share no wording with training."""
-
-
-class ToolsSpec(Spec):
-    """Where the domain's MCP server comes from: one of `python`, `sql` and `command`."""
-
-    python: PythonRef | None = None
-    """A function `serve(world) -> mcp.server.MCPServer`, run in memory."""
-    sql: SqlTools | None = None
-    """Tools that are SQL over a world of tables."""
-    stateless: bool = False
-    """`serve` keeps no state outside `world`: it is called once and shared by all dialogues."""
-    command: Annotated[list[str], Field(min_length=1)] | None = None
-    """Program and arguments of a stdio server, started once per dialogue in the domain's folder."""
-    world_resource: str | None = None
-    """For `command`: URI of a resource that returns the server's final state as JSON."""
-    external: bool | None = None
-    """Whether calls of the `writes` tools change something outside the dialogue's own world, such as
-    a database. A dialogue that made such a call is never run again after a fault. Left out: no for
-    `python` and `sql` and for a `command` whose `world_resource` shows its state, yes for any other."""
-    start_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds the server may take to start and list its tools."""
-    call_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds one call may take."""
-    max_result_chars: Annotated[int, Field(gt=0)] = 20_000
-    """Longer results are cut, and the cut is said in the result."""
-    on_crash: Literal["fault", "answer"] = "fault"
-    """What it is when a tool raises something else than `ToolError`: a fault of the server, which is
-    neither scored nor trained on, or an answer `tool failed`, for servers that crash on arguments
-    they should refuse."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ToolsSpec:
-        if sum(x is not None for x in (self.python, self.sql, self.command)) != 1:
-            raise ValueError("give exactly one of python, sql and command")
-        return self
-
-    @property
-    def writes_outside(self) -> bool:
-        """Whether a write outlives the dialogue; see `external`."""
-        if self.external is not None:
-            return self.external
-        return self.command is not None and self.world_resource is None
 
 
 class WorldSpec(Spec):
@@ -139,8 +98,8 @@ class DomainSpec(Spec):
     """One sentence."""
     rules: str
     """What the agent must follow; the system prompt."""
-    tools: ToolsSpec
-    """The tool server."""
+    tools: ToolServersSpec
+    """The tool servers: one, or a list."""
     writes: list[str] = []
     """Tools that change the world in a way that cannot be taken back."""
     terminal: list[str] = []
@@ -163,6 +122,15 @@ class DomainSpec(Spec):
     """Highest mean reward a trivial policy may reach."""
 
     @property
+    def writes_outside(self) -> bool:
+        """Whether a call of a `writes` tool may change something beyond the dialogue's world."""
+        return bool(self.writes) and any(server.writes_outside for server in self.tools)
+
+    @property
     def sql_tools(self) -> list[tuple[tuple[str | int, ...], dict[str, SqlToolSpec]]]:
         """Tools in SQL, and where they stand in the file."""
-        return [] if self.tools.sql is None else [(("tools", "sql"), self.tools.sql)]
+        return [
+            (("tools", index, "sql"), server.sql)
+            for index, server in enumerate(self.tools)
+            if isinstance(server, SqlToolsSpec)
+        ]

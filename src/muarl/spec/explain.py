@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, get_args, get_origin
 
@@ -10,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
 from muarl.spec.base import ID_PATTERN, PYTHON_REF_PATTERN
-from muarl.spec.document import Node, Place
+from muarl.spec.document import Node, Place, is_tag
 
 Loc = Sequence[str | int]
 """Path to a field: keys and list indexes."""
@@ -39,10 +40,12 @@ _PATTERNS = {
 
 def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Place, str]:
     """Place and message of one of pydantic's errors."""
-    kind, loc = error["type"], error["loc"]
+    kind, loc = error["type"], root.in_file(error["loc"])
     if kind == "extra_forbidden":
-        fields = fields_at(model, loc[:-1])
+        fields = fields_at(model, error["loc"][:-1])
         return root.key_place(loc), unknown_field(str(loc[-1]), fields)
+    if kind == "one_of":
+        return root.find(loc).place, f"{name_of(loc)}: {_one_of(error)}"
     if kind == "missing":
         return root.find(loc[:-1]).place, f"missing field {loc[-1]!r}"
     if loc and loc[-1] == "[key]":
@@ -57,6 +60,17 @@ def unknown_field(name: str, fields: Sequence[str]) -> str:
     """What to say about a key that no field has."""
     tail = did_you_mean(name, fields) or f"; fields here: {', '.join(fields)}"
     return f"unknown field {name!r}{tail}"
+
+
+def _one_of(error: ErrorDetails) -> str:
+    """None or several of the keys of which a mapping has one."""
+    given, said = error["input"], error["msg"]
+    if not isinstance(given, Mapping):
+        return f"{said}, got {describe(given)}"
+    keys = re.findall(r"\w+", said.partition(" of ")[2])
+    near = next((hint for key in given if (hint := did_you_mean(str(key), keys))), "")
+    got = [key for key in given if key in keys]
+    return f"{said}; got {' and '.join(got)}" if got else f"{said}{near}"
 
 
 def _wrong(value: Any, error: ErrorDetails) -> str:
@@ -122,7 +136,10 @@ def _is_model(annotation: Any) -> bool:
 
 def _step(annotation: Any, part: str | int) -> Iterator[Any]:
     """Annotations of what lies at `part`, through unions and Annotated."""
-    if _is_model(annotation):
+    if is_tag(part):
+        if annotation.__name__ == str(part)[1:-1]:
+            yield annotation
+    elif _is_model(annotation):
         if part in annotation.model_fields:
             yield from _options(annotation.model_fields[part].annotation)
     elif get_origin(annotation) in (list, dict):

@@ -51,6 +51,7 @@ class Located(Generic[S]):
             message: What is wrong, what was expected, what to do.
             at_key: Point at the key instead of its value.
         """
+        loc = self.root.in_file(loc)
         place = self.root.key_place(loc) if at_key and loc else self.root.find(loc).place
         return Problem(str(self.path), *place, message)
 
@@ -63,7 +64,7 @@ class Located(Generic[S]):
             at: Position in the text.
             message: What is wrong, what was expected, what to do.
         """
-        place = self.root.find(loc).place
+        place = self.root.find(self.root.in_file(loc)).place
         return Problem(str(self.path), *(_place_within(self.path, place, text, at)), message)
 
     def refuse(self, findings: Iterable[Finding]) -> None:

@@ -16,6 +16,7 @@ from muarl.errors import did_you_mean
 from muarl.spec.domain import DomainSpec, SplitPhrasings, UserScriptSpec
 from muarl.spec.run import RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
 from muarl.spec.wording import unsayable
 
 ANY_SPLIT = "any"
@@ -55,6 +56,7 @@ def unknown(kind: str, name: str, choices: Collection[str]) -> str:
 def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     """Dangling names of a domain's file."""
     yield from _domain_files(domain, folder)
+    yield from _servers(domain, folder)
     if not any(persona.weight for persona in domain.personas.values()):
         yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
     splits = domain.tasks.splits
@@ -142,12 +144,14 @@ def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
 
 
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
-    code = {
-        ("tools", "python"): domain.tools.python,
+    code: dict[tuple[str | int, ...], str | None] = {
         ("world", "python"): domain.world.python,
         ("tasks", "python"): domain.tasks.python,
         ("expert",): domain.expert,
     }
+    for index, server in enumerate(domain.tools):
+        if isinstance(server, PythonToolsSpec):
+            code["tools", index, "python"] = server.python
     for loc, reference in code.items():
         if reference is not None and (message := _no_python(folder, reference)):
             yield Finding(loc, message)
@@ -166,6 +170,32 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
                 f"nothing matches {pattern!r}" if "*" in pattern else _no_file(folder, pattern)
             )
             yield Finding(("tasks", "files", index), message)
+
+
+def _servers(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
+    """Names given twice, and parts of the world that two servers keep."""
+    names: set[str] = set()
+    keys: set[str] = set()
+    for index, server in enumerate(domain.tools):
+        at = ("tools", index)
+        if server.label in names:
+            message = f"two servers are named {server.label!r}; give one another `name`"
+            yield Finding((*at, "name") if server.name else at, message)
+        names.add(server.label)
+        for key in server.state:
+            if key in keys:
+                message = f"another server keeps {key!r} of the world as well"
+                yield Finding((*at, "state", key), message, at_key=True)
+            keys.add(key)
+        if isinstance(server, CommandToolsSpec):
+            if server.files is not None and not os.path.isdir(folder / server.files):
+                yield Finding((*at, "files"), _no_file(folder, server.files, "folder"))
+            if server.world_resource is not None and len(domain.tools) > 1:
+                message = (
+                    "the world cannot be that of one of several servers; name its parts of the "
+                    "world under `state`"
+                )
+                yield Finding((*at, "world_resource"), message, at_key=True)
 
 
 def _no_file(folder: Path, reference: str, what: str = "file") -> str:

@@ -199,7 +199,7 @@ def _tool_problems(
             whole[at] = statements(sql)[0].text
         for position, message in found:
             yield domain.problem_within((*loc, *at), sql, position, message)
-    for at, wording, query in _wordings(tool):
+    for where, wording, query in _wordings(tool):
         if query is not None and query not in whole:
             continue  # it was reported; its columns are not known
         columns = [] if query is None else database.columns(whole[query], list(tool.parameters))
@@ -208,7 +208,7 @@ def _tool_problems(
             used.add(slot)
             if slot not in choices:
                 message = unknown("column or parameter", slot, choices)
-                yield domain.problem((*loc, *at), message)
+                yield domain.problem((*loc, *where), message)
     for name in tool.parameters:
         if name not in used:
             message = f"parameter {name!r} is not used; use it as :{name} in SQL, or remove it"

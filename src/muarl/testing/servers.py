@@ -85,7 +85,8 @@ def broken_server(fault: Fault) -> list[str]:
     """Command of a server that breaks in one way.
 
     Example:
-        >>> server = StdioToolServer(broken_server("hang_in_call"), folder, call_timeout_s=0.1)
+        >>> limits = Limits(call_timeout_s=0.1)
+        >>> server = StdioToolServer(broken_server("hang_in_call"), folder, limits=limits)
     """
     return [*sound_server(), fault]
 
@@ -98,7 +99,8 @@ def broken_serve(serve: Serve, fault: MemoryFault) -> Serve:
         fault: How it breaks.
 
     Example:
-        >>> server = MemoryToolServer(broken_serve(serve, "hang_in_call"), call_timeout_s=0.1)
+        >>> limits = Limits(call_timeout_s=0.1)
+        >>> server = MemoryToolServer(broken_serve(serve, "hang_in_call"), limits=limits)
     """
     # The MCP SDK takes most of a second to import; only a test that needs it pays for it.
     from mcp.server.mcpserver import MCPServer

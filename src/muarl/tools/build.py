@@ -2,61 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from muarl.spec.domain import ToolsSpec
+from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec, ToolsSpec
 from muarl.tools.protocol import ToolServer
-from muarl.world import World
 
 
-def tool_server(
-    spec: ToolsSpec, folder: Path, base: World, load_python: Callable[[str], Any]
-) -> ToolServer:
-    """The server that `spec` declares; nothing is started or built yet.
+class LoadPython(Protocol):
+    """Resolves a reference `file.py:name` of the server at an index of `tools`."""
+
+    def __call__(self, reference: str, /, *, index: int) -> Any: ...
+
+
+def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPython) -> ToolServer:
+    """The server that a domain declares, or all of them as one; nothing is started or built yet.
 
     Args:
-        spec: The domain's `tools`.
+        specs: The domain's `tools`.
         folder: The domain's folder, where commands run.
-        base: The domain's world before any task.
-        load_python: Resolves a reference `file.py:name`.
+        load_python: Resolves what `python` names.
     """
+    servers = {
+        spec.label: _server(spec, folder, partial(load_python, index=index))
+        for index, spec in enumerate(specs)
+    }
+    if len(servers) == 1:
+        return next(iter(servers.values()))
+    from muarl.tools.several import SeveralToolServers
+
+    return SeveralToolServers(servers)
+
+
+def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:
     # The MCP SDK takes most of a second to import; only a domain that is used pays for it.
-    if spec.python is not None:
+    from muarl.tools.session import Limits
+
+    limits = Limits(
+        spec.start_timeout_s,
+        spec.call_timeout_s,
+        spec.max_result_chars,
+        spec.on_crash,
+        frozenset(spec.hidden),
+        spec.limits,
+    )
+    if isinstance(spec, PythonToolsSpec):
         from muarl.tools.memory import MemoryToolServer
 
-        return MemoryToolServer(
-            load_python(spec.python),
-            stateless=spec.stateless,
-            start_timeout_s=spec.start_timeout_s,
-            call_timeout_s=spec.call_timeout_s,
-            max_result_chars=spec.max_result_chars,
-            on_crash=spec.on_crash,
-        )
-    if spec.sql is not None:
+        return MemoryToolServer(load_python(spec.python), stateless=spec.stateless, limits=limits)
+    if isinstance(spec, SqlToolsSpec):
         from muarl.tools.memory import MemoryToolServer
         from muarl.tools.sql import sql_server
-        from muarl.world.sql import SqlWorld
 
-        assert isinstance(base, SqlWorld)  # the loader refuses tools in SQL over another world
-        return MemoryToolServer(
-            sql_server(spec.sql, base.database),
-            stateless=True,
-            start_timeout_s=spec.start_timeout_s,
-            call_timeout_s=spec.call_timeout_s,
-            max_result_chars=spec.max_result_chars,
-            on_crash=spec.on_crash,
-        )
+        return MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
     from muarl.tools.stdio import StdioToolServer
 
-    assert spec.command is not None  # ToolsSpec holds exactly one source
-    return StdioToolServer(
-        spec.command,
-        folder,
-        world_resource=spec.world_resource,
-        start_timeout_s=spec.start_timeout_s,
-        call_timeout_s=spec.call_timeout_s,
-        max_result_chars=spec.max_result_chars,
-        on_crash=spec.on_crash,
-    )
+    return StdioToolServer(spec.command, folder, world_resource=spec.world_resource, limits=limits)

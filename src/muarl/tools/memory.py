@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakSet
 
 from mcp.server import Server
@@ -20,7 +20,7 @@ from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
 from muarl.tools.in_process import InProcessClient
 from muarl.tools.sdk_logs import CrashLog, reason, root_logging_kept
-from muarl.tools.session import Carrier, Limits, McpSession, connected
+from muarl.tools.session import DEFAULT_LIMITS, Carrier, Limits, McpSession, connected
 from muarl.world import World, WorldProxy
 
 Serve = Callable[[World], "MCPServer | Server[Any]"]
@@ -73,11 +73,7 @@ class MemoryToolServer:
     Args:
         serve: Builds the server over a world.
         stateless: `serve` and its tools keep nothing outside the world, not even a part of it.
-        start_timeout_s: Seconds that connecting and listing the tools may take.
-        call_timeout_s: Seconds one call may take.
-        max_result_chars: Longer results are cut, and say so.
-        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
-            an answer that says it failed.
+        limits: What the domain allows it.
     """
 
     def __init__(
@@ -85,14 +81,11 @@ class MemoryToolServer:
         serve: Serve,
         *,
         stateless: bool = False,
-        start_timeout_s: float = 30.0,
-        call_timeout_s: float = 30.0,
-        max_result_chars: int = 20_000,
-        on_crash: Literal["fault", "answer"] = "fault",
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._serve = serve
         self._stateless = stateless
-        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars, on_crash)
+        self._limits = limits
         self._name = f"tool server {getattr(serve, '__name__', repr(serve))!r}"
         self._crashes = CrashLog(self._name)
         self._shared: Server[Any] | None = None

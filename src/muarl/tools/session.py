@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
@@ -25,8 +25,9 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from muarl.errors import ToolServerError
+from muarl.errors import ToolServerError, did_you_mean
 from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.spec.tools import ToolLimitsSpec
 from muarl.tools.results import cut, error_text, is_crash, result_text
 from muarl.tools.sdk_logs import CrashLog, hearing, reason
 
@@ -37,12 +38,39 @@ Answer = TypeVar("Answer", bound=Result)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Deadlines and sizes of `ToolsSpec`."""
+    """What a domain allows a server.
+
+    Attributes:
+        start_timeout_s: Seconds that starting and listing the tools may take.
+        call_timeout_s: Seconds one call may take.
+        max_result_chars: Longer results are cut, and say so.
+        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
+            an answer that says it failed.
+        hidden: Tools that the policy does not see and cannot call.
+        tools: Tool to limits of its own.
+    """
 
     start_timeout_s: float = 30.0
     call_timeout_s: float = 30.0
     max_result_chars: int = 20_000
     on_crash: Literal["fault", "answer"] = "fault"
+    hidden: frozenset[str] = frozenset()
+    tools: Mapping[str, ToolLimitsSpec] = {}
+
+    def seconds(self, tool: str) -> float:
+        """How long a call of `tool` may take."""
+        own = self.tools.get(tool)
+        return self.call_timeout_s if own is None else own.call_timeout_s or self.call_timeout_s
+
+    def chars(self, tool: str) -> int:
+        """How long a result of `tool` may be."""
+        own = self.tools.get(tool)
+        return (
+            self.max_result_chars if own is None else own.max_result_chars or self.max_result_chars
+        )
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class Carrier(msgspec.Struct, frozen=True):
@@ -132,28 +160,30 @@ class McpSession:
 
     async def call(self, call: ToolCall) -> ToolResult:
         if call.error is not None:
-            return _error(call, call.error)
+            return error_result(call, call.error)
         if call.name not in self._names:
-            offered = ", ".join(tool.name for tool in self.tools) or "none"
-            return _error(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
+            return unknown_tool(call, self.tools)
         try:
             request = _request(call)
         except (ValueError, RecursionError) as error:
-            return _error(call, f"the arguments cannot be sent as JSON: {error}")
+            return error_result(call, f"the arguments cannot be sent as JSON: {error}")
         heard: list[BaseException] = []
         what = f"a call of {call.name!r}"
-        limit = self._carrier.limits.max_result_chars
+        limits = self._carrier.limits
+        limit = limits.chars(call.name)
         try:
-            result = await self.ask(request, CallToolResult, what, heard)
+            result = await self.ask(request, CallToolResult, what, heard, limits.seconds(call.name))
         except MCPError as error:
             if heard or error.code == INTERNAL_ERROR:
                 return self._crashed(call, heard, cut(error.message, limit))
-            return _error(call, cut(error.message, limit))
+            return error_result(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
         text = error_text(call.name, result, limit)
         return (
-            self._crashed(call, heard, text) if is_crash(call.name, result) else _error(call, text)
+            self._crashed(call, heard, text)
+            if is_crash(call.name, result)
+            else error_result(call, text)
         )
 
     def _crashed(self, call: ToolCall, heard: list[BaseException], text: str) -> ToolResult:
@@ -169,24 +199,29 @@ class McpSession:
                 "policy is to read, or set tools.on_crash to answer"
             )
         self._carrier.crashes.report(call.name, why or self._carrier.last_words())
-        return _error(call, text)
+        return error_result(call, text)
 
     async def ask(
-        self, request: AnyRequest, answer: type[Answer], what: str, heard: list[BaseException]
+        self,
+        request: AnyRequest,
+        answer: type[Answer],
+        what: str,
+        heard: list[BaseException],
+        seconds: float,
     ) -> Answer:
-        """Send one request within the deadline of a call.
+        """Send one request and wait for its answer.
 
         Args:
             request: The request.
             answer: Type of its result.
             what: How messages name the request.
             heard: Takes up what the SDK logs meanwhile.
+            seconds: How long the answer may take.
 
         Raises:
             MCPError: The server answered with a protocol error.
             ToolServerError: The server died, hung or answered with something else.
         """
-        seconds = self._carrier.limits.call_timeout_s
         try:
             with hearing(heard), self._carrier.inside(), anyio.move_on_after(seconds) as waiting:
                 self._carrier.waits(waiting)
@@ -226,8 +261,15 @@ def _request(call: ToolCall) -> CallToolRequest:
     return request
 
 
-def _error(call: ToolCall, text: str) -> ToolResult:
+def error_result(call: ToolCall, text: str) -> ToolResult:
+    """The answer to a call that went wrong."""
     return ToolResult(call.id, call.name, text, is_error=True)
+
+
+def unknown_tool(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolResult:
+    """The answer to a call of a tool that is none of `tools`."""
+    offered = ", ".join(tool.name for tool in tools) or "none"
+    return error_result(call, f"unknown tool {call.name[:_NAME_CHARS]!r}; tools: {offered}")
 
 
 @asynccontextmanager
@@ -306,4 +348,19 @@ async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ..
             tools[tool.name] = ToolSpec(tool.name, tool.description or "", tool.input_schema)
         cursor = page.next_cursor
         if cursor is None:
-            return tuple(tools.values())
+            return _shown(tools, carrier)
+
+
+def _shown(tools: Mapping[str, ToolSpec], carrier: Carrier) -> tuple[ToolSpec, ...]:
+    """Of the tools a server offers those that the policy sees.
+
+    Raises:
+        ToolServerError: The domain speaks of a tool that there is none of.
+    """
+    limits = carrier.limits
+    for part, names in (("hidden", sorted(limits.hidden)), ("limits", sorted(limits.tools))):
+        for name in names:
+            if name not in tools:
+                known = did_you_mean(name, tools) or f"; tools: {', '.join(tools) or 'none'}"
+                raise carrier.failure(f"has no tool {name!r} (tools.{part}){known}")
+    return tuple(tool for name, tool in tools.items() if name not in limits.hidden)

@@ -10,10 +10,10 @@ import msgspec
 from mcp.server import Server
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 
-from muarl.errors import did_you_mean
+from muarl.errors import ToolServerError, did_you_mean
 from muarl.spec.sql import SqlGuardSpec, SqlToolSpec, json_schema
-from muarl.world import World
-from muarl.world.sql import Database, Refused, RowError
+from muarl.world import World, WorldProxy
+from muarl.world.sql import Database, Refused, RowError, SqlWorld
 from muarl.world.sql.database import Transaction
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
@@ -23,12 +23,11 @@ class _Answer(Exception):
     """What the policy reads where a call did nothing."""
 
 
-def sql_server(tools: Mapping[str, SqlToolSpec], database: Database) -> Callable[[World], Server]:
+def sql_server(tools: Mapping[str, SqlToolSpec]) -> Callable[[World], Server]:
     """What builds the server over a world; it keeps nothing of it, so it can be shared.
 
     Args:
-        tools: Tool name to tool; checked against the database already.
-        database: Of the worlds.
+        tools: Tool name to tool; checked against the world's tables already.
     """
     offered = [
         Tool(name=name, description=tool.description, input_schema=json_schema(tool))
@@ -41,7 +40,7 @@ def sql_server(tools: Mapping[str, SqlToolSpec], database: Database) -> Callable
 
         async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
             try:
-                said = call(tools[params.name], database, world, params.arguments or {})
+                said = call(tools[params.name], world, params.arguments or {})
             except RowError:
                 raise  # the domain's SQL wrote what no world can hold: the server's fault
             except (_Answer, Refused) as error:
@@ -60,6 +59,7 @@ def call(tool: SqlToolSpec, database: Database, world: World, arguments: Mapping
         _Answer: An argument is wrong, or a guard failed.
         Refused: SQLite would not do it.
         RowError: What was written is none of a world.
+        ToolServerError: The world is none of tables.
     """
     given = _bound(tool, arguments)
 
@@ -72,7 +72,14 @@ def call(tool: SqlToolSpec, database: Database, world: World, arguments: Mapping
             return "ok" if tool.result is None else _worded(tool.result, given)
         return _answer(tool, transaction.query(tool.query, given, tool.max_rows + 1), given)
 
-    return database.transact(world, work)
+    return _database(world).transact(world, work)
+
+
+def _database(world: World) -> Database:
+    behind = world.behind if isinstance(world, WorldProxy) else world
+    if not isinstance(behind, SqlWorld):
+        raise ToolServerError("tools in SQL were called over a world that is none of tables")
+    return behind.database
 
 
 def _bound(tool: SqlToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 import anyio
 from mcp import Client, MCPError
@@ -33,7 +33,7 @@ from muarl.errors import ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import Carrier, Limits, McpSession, SdkClient, connected
+from muarl.tools.session import DEFAULT_LIMITS, Carrier, Limits, McpSession, SdkClient, connected
 from muarl.world import Json, World, diff, overwrite, plain
 
 WORLD_VARIABLE = "MUARL_WORLD"
@@ -57,11 +57,7 @@ class StdioToolServer:
         folder: Where it runs.
         world_resource: URI of a resource that returns the server's state as JSON. Without it the
             dialogue's world stays as it was, whatever the tools do.
-        start_timeout_s: Seconds that starting and listing the tools may take.
-        call_timeout_s: Seconds one call may take.
-        max_result_chars: Longer results are cut, and say so.
-        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
-            an answer that says it failed.
+        limits: What the domain allows it.
     """
 
     def __init__(
@@ -70,15 +66,12 @@ class StdioToolServer:
         folder: Path,
         *,
         world_resource: str | None = None,
-        start_timeout_s: float = 30.0,
-        call_timeout_s: float = 30.0,
-        max_result_chars: int = 20_000,
-        on_crash: Literal["fault", "answer"] = "fault",
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._command = tuple(command)
         self._folder = folder
         self._world_resource = world_resource
-        self._limits = Limits(start_timeout_s, call_timeout_s, max_result_chars, on_crash)
+        self._limits = limits
         self._name = f"tool server `{shlex.join(command)}`"
         self._crashes = CrashLog(self._name)
 
@@ -156,8 +149,9 @@ class StdioSession:
         """
         request = ReadResourceRequest(params=ReadResourceRequestParams(uri=self._resource))
         what = f"a read of {self._resource!r} (tools.world_resource)"
+        seconds = self._carrier.limits.call_timeout_s
         try:
-            answer = await self._session.ask(request, ReadResourceResult, what, [])
+            answer = await self._session.ask(request, ReadResourceResult, what, [], seconds)
         except MCPError as error:
             raise self._carrier.failure(f"refused {what}: {error.message}") from None
         texts = [item.text for item in answer.contents if isinstance(item, TextResourceContents)]

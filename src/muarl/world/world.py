@@ -79,6 +79,11 @@ class WorldProxy(World):
         self._resolve = resolve
 
     @property
+    def behind(self) -> World:
+        """The world it stands for now."""
+        return self._resolve()
+
+    @property
     def _base(self) -> Any:
         return self._resolve()._base
 

@@ -1,0 +1,75 @@
+"""Several tool servers as one: their tools side by side, prefixed only where names clash."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec import structs
+
+from muarl.errors import ToolServerError
+from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.tools.protocol import ToolServer, ToolSession
+from muarl.tools.session import error_result, unknown_tool
+from muarl.world import World
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+"""What names of functions do not hold in the chat formats of models."""
+
+
+class SeveralToolServers:
+    """A `ToolServer` made of several, each with a name.
+
+    Args:
+        servers: By name, in the order in which their tools are shown.
+    """
+
+    def __init__(self, servers: Mapping[str, ToolServer]) -> None:
+        self._servers = servers
+
+    @asynccontextmanager
+    async def session(self, world: World) -> AsyncIterator[SeveralSessions]:
+        async with AsyncExitStack() as held:
+            sessions = {
+                name: await held.enter_async_context(server.session(world))
+                for name, server in self._servers.items()
+            }
+            yield SeveralSessions(sessions)
+
+
+class SeveralSessions:
+    """A `ToolSession` that gives each call to the server whose tool it is.
+
+    Raises:
+        ToolServerError: Two tools have the same name even so.
+    """
+
+    def __init__(self, sessions: Mapping[str, ToolSession]) -> None:
+        clashes = Counter(tool.name for session in sessions.values() for tool in session.tools)
+        self._homes: dict[str, tuple[ToolSession, str]] = {}
+        tools: list[ToolSpec] = []
+        for server, session in sessions.items():
+            for tool in session.tools:
+                name = tool.name
+                if clashes[name] > 1:
+                    name = f"{_NO_NAME.sub('_', server)}_{name}"
+                if name in self._homes:
+                    raise ToolServerError(
+                        f"two tools are named {name!r}, one of them of the tool server {server!r}; "
+                        "give the server another `name`"
+                    )
+                self._homes[name] = session, tool.name
+                tools.append(structs.replace(tool, name=name))
+        self.tools = tuple(tools)
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        if call.error is not None:
+            return error_result(call, call.error)
+        home = self._homes.get(call.name)
+        if home is None:
+            return unknown_tool(call, self.tools)
+        session, name = home
+        result = await session.call(structs.replace(call, name=name))
+        return structs.replace(result, name=call.name)
