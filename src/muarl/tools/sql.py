@@ -52,7 +52,7 @@ def sql_server(tools: Mapping[str, SqlToolSpec]) -> Callable[[World], Server]:
     return sql
 
 
-def call(tool: SqlToolSpec, database: Database, world: World, arguments: Mapping[str, Any]) -> str:
+def call(tool: SqlToolSpec, world: World, arguments: Mapping[str, Any]) -> str:
     """Call a tool: guards, statements and query in one transaction.
 
     Raises:
