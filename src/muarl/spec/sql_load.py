@@ -94,7 +94,8 @@ class _Seed:
             for at, message in self._define(spec.tables)
         ]
         for index, name in enumerate(spec.files):
-            found += self._file((*loc, "files", index), name)
+            if not found or name.endswith(".sql"):
+                found += self._file((*loc, "files", index), name)
         if not found:
             found += [
                 self._domain.problem((*loc, "rows", *at), message)
@@ -120,13 +121,16 @@ class _Seed:
 
     def _rows(self, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[Loc, str]]:
         for table, of_table in rows.items():
+            try:
+                self._database.table(table)
+            except RowError as wrong:
+                yield wrong.loc, str(wrong)
+                continue
             for key, row in of_table.items():
                 try:
                     self._database.insert(table, key, row)
                 except RowError as wrong:
                     yield wrong.loc, str(wrong)
-                    if wrong.loc == (table,):
-                        break
 
     def _file(self, loc: Loc, name: str) -> Iterator[Problem]:
         path = self._domain.resolve(name)

@@ -27,6 +27,7 @@ from muarl.world.sql.tables import (
     Table,
     described,
     in_key_order,
+    quoted,
     referenced,
     says,
     table_names,
@@ -99,15 +100,28 @@ class Database:
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
         with self._rules.mode(Mode.SCHEMA):
             self._connection.execute(statement)
-        for name in table_names(self._connection):
-            if name in self.tables:
-                continue
-            ordered = in_key_order(self._connection, name, statement)
+        for name in set(table_names(self._connection)) - self.tables.keys():
             with self._rules.mode(Mode.OWN):
+                ordered = in_key_order(self._connection, name, statement)
                 if ordered is not None:
-                    self._connection.execute(f"DROP TABLE main.{json.dumps(name)}")
+                    self._connection.execute(f"DROP TABLE main.{quoted(name)}")
                     self._connection.execute(ordered)
-                self.tables[name] = described(self._connection, name)
+                try:
+                    self.tables[name] = described(self._connection, name)
+                except Refused:
+                    self._connection.execute(f"DROP TABLE main.{quoted(name)}")
+                    raise
+
+    def table(self, name: str) -> Table:
+        """A table.
+
+        Raises:
+            RowError: There is none of that name.
+        """
+        if name not in self.tables:
+            known = did_you_mean(name, self.tables) or f"; tables: {', '.join(self.tables)}"
+            raise RowError((name,), f"there is no table {name!r}{known}")
+        return self.tables[name]
 
     def insert(self, table: str, key: str, row: Mapping[str, Any]) -> None:
         """Insert a row of the domain, of which the key may be left out.
@@ -124,7 +138,7 @@ class Database:
         Raises:
             RowError: There is no such table or column, or it does not take a row: its position.
         """
-        known = self._table(table)
+        known = self.table(table)
         for column in columns:
             self._check_column(known, (table,), column)
         for number, values in enumerate(rows):
@@ -147,7 +161,7 @@ class Database:
         """
         parents = referenced(self._connection, list(self.tables))
         for name in (*unordered, *(t.name for t in self.tables.values() if not t.key_in_row)):
-            table = self._table(name)
+            table = self.table(name)
             if not table.numbered:
                 message = "its key is the domain's own; only a table that SQLite numbers can be"
                 raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
@@ -242,6 +256,7 @@ class Database:
             with self._rules.mode(Mode.OWN):
                 self._connection.execute("PRAGMA defer_foreign_keys = ON")
                 for name, rows in patch.items():
+                    self.table(name)
                     if not isinstance(rows, Mapping):
                         raise RowError((name,), "give rows as a mapping from key to columns")
                     for key, row in rows.items():
@@ -287,7 +302,7 @@ class Database:
                     present[key] = row
 
     def _patch_row(self, name: str, key: str, row: Any) -> None:
-        table = self._table(name)
+        table = self.table(name)
         try:
             values = table.key_values(key)
             if row is None:
@@ -309,12 +324,6 @@ class Database:
             raise
         except (Refused, sqlite3.Error, OverflowError) as error:
             raise RowError((name, key), str(error)) from error
-
-    def _table(self, name: str) -> Table:
-        if name not in self.tables:
-            known = did_you_mean(name, self.tables) or f"; tables: {', '.join(self.tables)}"
-            raise RowError((name,), f"there is no table {name!r}{known}")
-        return self.tables[name]
 
     def _check_column(self, table: Table, loc: Sequence[str], column: str) -> None:
         if column not in table.columns:

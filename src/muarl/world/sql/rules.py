@@ -49,6 +49,8 @@ _FUNCTIONS = frozenset(
 
 _TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
 
+_SCHEMA_TABLES = ("sqlite_master", "sqlite_temp_master")
+
 TOUCHED = "_muarl_touched"
 """Temporary table that takes up which rows were written."""
 
@@ -195,7 +197,7 @@ class Rules:
         if name in self.tables or name in _TABLE_FUNCTIONS:
             return ""
         # Creating a table writes into SQLite's own, which no statement can do directly.
-        hidden = name != "sqlite_master" and name.startswith(("sqlite_", "_muarl", "pragma_"))
+        hidden = name.startswith(("sqlite_", "_muarl", "pragma_")) and name not in _SCHEMA_TABLES
         if self._mode is Mode.SCHEMA and not hidden:
             return ""
         return f"the table {table} is not the domain's"
