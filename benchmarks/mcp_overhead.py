@@ -35,7 +35,7 @@ from muarl.tools import ToolSession
 from muarl.tools.memory import MemoryToolServer
 from muarl.tools.sdk_logs import CrashLog
 from muarl.tools.session import Carrier, Limits, SdkClient, connected
-from muarl.tools.stdio import StdioToolServer
+from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World
 
 SERVER = Path(__file__).with_name("_order_server.py")
@@ -137,7 +137,7 @@ async def measure(calls: int) -> dict[str, Any]:
     command = [sys.executable, str(SERVER), "stdio"]
     for name, resource in (("stdio", None), ("stdio_world", RESOURCE)):
         say(name)
-        stdio = StdioToolServer(command, Path.cwd(), world_resource=resource)
+        stdio = MirrorToolServer(StdioToolServer(command, Path.cwd()), resource)
         # 64 processes at once would measure how they share the cores.
         figures[name] = await measured(lambda s=stdio: s.session(World(WORLD)), calls, 3, 0)
     say("http")

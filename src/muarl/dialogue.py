@@ -27,7 +27,7 @@ from muarl.spec.run import RolloutSpec
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.waits import Gates, Waits
-from muarl.world import diff
+from muarl.world import Change, diff
 
 _MAX_PADDING = 1024
 """Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
@@ -111,6 +111,7 @@ class Dialogue:
         self._effect: str | None = None
         self._world = domain.world_for(task)
         self._initial = self._world.fork()
+        self._start: list[Change] = []
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
@@ -119,6 +120,9 @@ class Dialogue:
             waits.now = "the start of the tool server"
             async with self._server.session(self._world) as session:
                 self._log.tools = list(session.tools)
+                if self._domain.spec.keeps_state:
+                    self._start = diff(self._initial, self._world)
+                    self._initial = self._world.fork()
                 outcome = await self._talk(session)
                 waits.now = "the end of the tool session"
             waits.now = "the gold world"
@@ -153,6 +157,7 @@ class Dialogue:
             fault=type(error).__name__ if error else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
+            start=self._start,
             changes=diff(self._initial, self._world),
             forks=log.forks,
         )

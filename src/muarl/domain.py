@@ -10,6 +10,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +25,7 @@ from muarl.seeds import derive_seed, generator
 from muarl.spec import DomainSpec, Located, RewardFile, TaskSpec, load_domain_spec, load_task_files
 from muarl.spec.references import generated_findings, split_findings
 from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
-from muarl.tools import ToolServer, tool_server
+from muarl.tools import ToolServer, sharing, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
 from muarl.world import World
@@ -78,6 +79,13 @@ class Domain:
         """Put another in its place, such as a faulty one in a test."""
         self._server = server
 
+    def sharing(self) -> AbstractAsyncContextManager[None]:
+        """Within the block dialogues share what they may of its servers, such as a pool's processes.
+
+        Without it everything works the same, and each dialogue starts its own.
+        """
+        return sharing(self.server)
+
     async def tools(self) -> tuple[ToolSpec, ...]:
         """The tools its server offers; starts the server once, and ends it.
 
@@ -128,7 +136,7 @@ class Domain:
         if known is not None:
             return known
         world = self.world_for(task)
-        if task.gold:
+        if task.gold or self.spec.keeps_state:
             async with self.server.session(world) as session:
                 for index, gold in enumerate(task.gold):
                     call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)

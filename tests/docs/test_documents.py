@@ -36,9 +36,11 @@ def place(block: Block) -> str:
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
 def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     document = YAML(typ="safe", pure=True).load(block.text)
-    model: Any = next(m for m in (RunSpec, DomainSpec, TasksFile) if document.keys() <= m.model_fields.keys())
+    models = (RunSpec, DomainSpec, TasksFile)
+    model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     for name, value in document.items():
-        TypeAdapter(model.model_fields[name].annotation).validate_python(value, strict=True)
+        field = model.model_fields[name].rebuild_annotation()
+        TypeAdapter(field).validate_python(value, strict=True)
 
 
 @pytest.mark.parametrize("block", IN_PYTHON, ids=place)

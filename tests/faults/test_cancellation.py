@@ -34,7 +34,7 @@ from muarl.testing.cancelling import cancel_everywhere
 from muarl.testing.servers import WORLD_RESOURCE, sound_server
 from muarl.tools import ToolServer
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.stdio import StdioToolServer
+from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -86,7 +86,7 @@ def test_dialogues_over_a_server_in_memory_L7(
 @pytest.mark.usefixtures("short_grace")
 @both_backends
 def test_dialogues_over_server_processes_L7(domain: Domain, tmp_path: Path, backend: str) -> None:
-    server = StdioToolServer(sound_server(), tmp_path, world_resource=WORLD_RESOURCE)
+    server = MirrorToolServer(StdioToolServer(sound_server(), tmp_path), WORLD_RESOURCE)
     rollout = Rollout(domain, server)
     # A process takes as long as twenty dialogues in memory; the steps fall on other waits each run.
     assert cancel_everywhere(rollout, backend=backend, step=11, check=rollout.check) > 5

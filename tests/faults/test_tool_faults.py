@@ -13,7 +13,7 @@ from muarl.testing import FaultPlan, FaultyToolServer, broken_serve, broken_serv
 from muarl.testing.servers import HARMLESS, WORLD_RESOURCE, Fault, MemoryFault, sound_server
 from muarl.tools.memory import MemoryToolServer
 from muarl.tools.session import Limits
-from muarl.tools.stdio import StdioToolServer
+from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
 pytestmark = pytest.mark.anyio
 
@@ -54,13 +54,9 @@ async def test_failures_of_servers_in_memory_heal_by_being_tried_again_L2(domain
 async def test_no_failure_of_a_server_process_becomes_a_reward_L2(
     domain: Domain, tmp_path: Path, attempts: int
 ) -> None:
-    def server(command: list[str]) -> StdioToolServer:
-        return StdioToolServer(
-            command,
-            tmp_path,
-            world_resource=WORLD_RESOURCE,
-            limits=Limits(start_timeout_s=2.0, call_timeout_s=2.0, max_result_chars=200),
-        )
+    def server(command: list[str]) -> MirrorToolServer:
+        limits = Limits(start_timeout_s=2.0, call_timeout_s=2.0, max_result_chars=200)
+        return MirrorToolServer(StdioToolServer(command, tmp_path, limits=limits), WORLD_RESOURCE)
 
     faults = get_args(Fault)
     broken = {fault: server(broken_server(fault)) for fault in faults}

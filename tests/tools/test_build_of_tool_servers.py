@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from mcp.server import MCPServer
-from tool_kit import call
+from tool_kit import call, no_python
 
 from muarl.errors import ToolServerError
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
@@ -28,10 +28,6 @@ def serve(world: World) -> MCPServer:
         return text
 
     return server
-
-
-def no_python(reference: str, *, index: int) -> object:
-    raise AssertionError(f"nobody asked for {reference}")
 
 
 @pytest.mark.parametrize(("stateless", "times"), [(True, 1), (False, 2)])

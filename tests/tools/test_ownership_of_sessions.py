@@ -16,7 +16,7 @@ from tool_kit import call, children
 from muarl.testing.servers import WORLD_RESOURCE, broken_server, sound_server
 from muarl.tools import ToolServer
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.stdio import StdioToolServer
+from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World, plain
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_a_stdio_session_cancelled_at_any_time_leaves_no_process_and_no_file(
     command: list[str], tmp_path: Path, temporary: Path
 ) -> None:
-    server = StdioToolServer(command, tmp_path, world_resource=WORLD_RESOURCE)
+    server = MirrorToolServer(StdioToolServer(command, tmp_path), WORLD_RESOURCE)
     before = await living_tasks()
     delay = random.Random(7)
     for _ in range(6):

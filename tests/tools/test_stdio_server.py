@@ -10,12 +10,15 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tool_kit import call, children
+from tool_kit import call, children, no_python
 
 from muarl.errors import ToolServerError
+from muarl.spec.tools import CommandToolsSpec
 from muarl.testing.servers import WORLD_RESOURCE, Fault, broken_server, sound_server
+from muarl.tools import tool_server
+from muarl.tools.protocol import ToolServer
 from muarl.tools.session import Limits
-from muarl.tools.stdio import StdioToolServer
+from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World, diff, plain
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +29,7 @@ def base() -> World:
 
 
 async def test_a_server_gets_the_dialogues_world_and_its_writes_come_back(tmp_path: Path) -> None:
-    server = StdioToolServer(sound_server(), tmp_path, world_resource=WORLD_RESOURCE)
+    server = MirrorToolServer(StdioToolServer(sound_server(), tmp_path), WORLD_RESOURCE)
     mine = base().fork({"orders": {"W1": {"status": "shipped"}}})
     before = mine.fork()
     async with server.session(mine) as session:
@@ -45,7 +48,7 @@ async def test_a_server_gets_the_dialogues_world_and_its_writes_come_back(tmp_pa
 
 
 async def test_processes_of_two_dialogues_share_nothing(tmp_path: Path) -> None:
-    server = StdioToolServer(sound_server(), tmp_path, world_resource=WORLD_RESOURCE)
+    server = MirrorToolServer(StdioToolServer(sound_server(), tmp_path), WORLD_RESOURCE)
     worlds = [base().fork({"n": n}) for n in range(3)]
 
     async def talk(world: World) -> None:
@@ -102,15 +105,13 @@ async def test_a_server_sees_no_secret_and_not_our_home(
 async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
     tmp_path: Path, fault: Fault, says: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    server = StdioToolServer(
-        broken_server(fault),
-        tmp_path,
-        world_resource=None if fault == "hang_in_call" else WORLD_RESOURCE,
-        limits=Limits(
-            start_timeout_s=0.5 if fault in ("hang_at_start", "rubbish") else 10,
-            call_timeout_s=0.3 if fault == "hang_in_call" else 10,
-        ),
+    limits = Limits(
+        start_timeout_s=0.5 if fault in ("hang_at_start", "rubbish") else 10,
+        call_timeout_s=0.3 if fault == "hang_in_call" else 10,
     )
+    server: ToolServer = StdioToolServer(broken_server(fault), tmp_path, limits=limits)
+    if fault != "hang_in_call":
+        server = MirrorToolServer(server, WORLD_RESOURCE)
     started = time.monotonic()
     with pytest.raises(ToolServerError) as caught:
         async with server.session(base()) as session:
@@ -218,7 +219,7 @@ async def test_a_server_on_the_sdk_speaks_the_newest_protocol(tmp_path: Path) ->
         encoding="utf-8",
     )
     command = [sys.executable, "server.py"]
-    server = StdioToolServer(command, tmp_path, world_resource=WORLD_RESOURCE)
+    server = MirrorToolServer(StdioToolServer(command, tmp_path), WORLD_RESOURCE)
     world = base()
     async with server.session(world) as session:
         good = await session.call(call("cancel", order="W1"))
@@ -229,3 +230,35 @@ async def test_a_server_on_the_sdk_speaks_the_newest_protocol(tmp_path: Path) ->
         with pytest.raises(ToolServerError, match="crashed in a call of 'crash'"):
             await session.call(call("crash"))
     assert world["orders"]["W1"]["status"] == "cancelled"
+
+
+async def test_home_files_environment_and_secrets_reach_the_process_and_secrets_stay_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_TOKEN", "s3cret-t0ken")
+    (tmp_path / "seed" / "below").mkdir(parents=True)
+    (tmp_path / "seed" / "below" / "rows.csv").write_text("1,2")
+    spec = CommandToolsSpec(
+        command=sound_server(),
+        env={"DATA": "{home}/below/rows.csv"},
+        secrets={"THEIR_TOKEN": "OUR_TOKEN"},
+        files="seed",
+    )
+    server = tool_server([spec], tmp_path, no_python)
+    async with server.session(base()) as session:
+        environment = json.loads((await session.call(call("environment"))).content)
+        (child,) = children()
+        real = Path(f"/proc/{child}/environ").read_bytes()
+        data = Path(environment["DATA"])
+        assert data.read_text() == "1,2"
+        assert data.is_relative_to(environment["HOME"])
+    assert environment["THEIR_TOKEN"] == "[secret]"
+    assert b"THEIR_TOKEN=s3cret-t0ken\0" in real
+    assert not data.exists()
+
+
+async def test_the_python_of_a_command_is_the_one_that_runs_muarl(tmp_path: Path) -> None:
+    _, *script = sound_server()
+    async with StdioToolServer(["python", *script], tmp_path).session(base()):
+        (child,) = children()
+        assert Path(f"/proc/{child}/exe").resolve() == Path(sys.executable).resolve()

@@ -63,20 +63,21 @@ async def replay_all(
         raise SpecError([domain.located.problem(("tools",), message)])
     tasks = StoredTasks(domain)
     tally = Replayed()
-    for episode in episodes:
-        if episode.outcome.is_fault:
-            tally.faults += 1
-            continue
-        try:
-            found = await replay_differences(domain, tasks.of(episode), episode, predicates)
-        except (EpisodeError, RecordError) as error:
-            found = [str(error).removeprefix(f"{episode.key}: ")]
-        for difference in found:
-            tell(episode, difference)
-        if found:
-            tally.different += 1
-        else:
-            tally.same += 1
+    async with domain.sharing():
+        for episode in episodes:
+            if episode.outcome.is_fault:
+                tally.faults += 1
+                continue
+            try:
+                found = await replay_differences(domain, tasks.of(episode), episode, predicates)
+            except (EpisodeError, RecordError) as error:
+                found = [str(error).removeprefix(f"{episode.key}: ")]
+            for difference in found:
+                tell(episode, difference)
+            if found:
+                tally.different += 1
+            else:
+                tally.same += 1
     return tally
 
 
@@ -112,8 +113,12 @@ async def replay_differences(
 async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[World, str | None]:
     """The world after an episode's calls, and the first thing that differs on the way there."""
     world = domain.world_for(task)
-    initial = world.fork()
+    declared = world.fork()
     async with domain.server.session(world) as session:
+        initial = world.fork()
+        changes = _changes(episode.start, diff(declared, initial), "initial")
+        if found := next(changes, None):
+            return world, found
         for number, turn in enumerate(episode.turns):
             calls = turn.message.tool_calls
             if len(turn.results) != len(calls):
@@ -130,16 +135,16 @@ async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[Wor
                         f"turn {number}, {call.name}: answered {answer.content!r}, "
                         f"recorded {recorded.content!r}"
                     )
-    return world, next(_changes(episode.changes, diff(initial, world)), None)
+    return world, next(_changes(episode.changes, diff(initial, world), "final"), None)
 
 
-def _changes(recorded: Sequence[Change], again: Sequence[Change]) -> Iterator[str]:
+def _changes(recorded: Sequence[Change], again: Sequence[Change], which: str) -> Iterator[str]:
     was, now = ({change.path: change for change in changes} for changes in (recorded, again))
     for path in dict.fromkeys([*was, *now]):
         before, after = was.get(path), now.get(path)
         if before is None or after is None or not _same(before, after):
             yield (
-                "the final world differs from the recorded one: "
+                f"the {which} world differs from the recorded one: "
                 f"recorded {_shown(before)}, now {_shown(after)}"
             )
 

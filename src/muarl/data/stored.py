@@ -54,6 +54,7 @@ class StoredTasks:
         """
         world = self._domain.world_for(self.of(episode))
         try:
+            apply_changes(world, episode.start)
             apply_changes(world, episode.changes)
         except ValueError as problem:
             raise RecordError(

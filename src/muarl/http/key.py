@@ -23,8 +23,8 @@ class ApiKey:
 
     def __init__(self, variable: str | None) -> None:
         self._variable = variable
-        self._key = _read(variable) if variable else None
-        self._spelled = _spellings(self._key) if self._key else None
+        self._key = read_secret(variable, "api_key_env") if variable else None
+        self._spelled = spellings(self._key) if self._key else None
 
     def __repr__(self) -> str:
         return f"ApiKey({self._variable!r})"
@@ -48,11 +48,16 @@ class ApiKey:
         return self.hide(words) if self._key and len(self._key) >= _SECRET_CHARS else words
 
 
-def _read(variable: str) -> str:
+def read_secret(variable: str, setting: str) -> str:
+    """The value of an environment variable that a setting names.
+
+    Raises:
+        SetupError: It is not set, or cannot be sent.
+    """
     key = os.environ.get(variable, "").strip()
     if not key:
         raise SetupError(
-            f"the environment variable {variable} (`api_key_env`) is not set: "
+            f"the environment variable {variable} (`{setting}`) is not set: "
             f"export {variable}=<the endpoint's key>"
         )
     if not key.isascii() or not key.isprintable():
@@ -60,7 +65,7 @@ def _read(variable: str) -> str:
     return key
 
 
-def _spellings(key: str) -> re.Pattern[str]:
+def spellings(key: str) -> re.Pattern[str]:
     r"""Matches a key in plain text, in JSON and in JSON in JSON.
 
     Example:

@@ -171,6 +171,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         reward: In [0, 1]; None for faults.
         rewards: Results of the reward's predicates.
         metrics: Results of predicates that are only observed.
+        start: What the tool servers' own state was before the dialogue, as changes of the task's world.
         changes: The final world against the initial one.
         forks: How often a prefix broke (0 for an append-only template).
         record_version: Version of this record's form.
@@ -193,6 +194,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     reward: float | None = None
     rewards: list[PredicateResult] = []
     metrics: list[PredicateResult] = []
+    start: list[Change] = []
     changes: list[Change] = []
     forks: int = 0
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
@@ -115,6 +116,10 @@ class DialogueRunner:
         ):
             return _MAX_PROCESSES
         return given
+
+    def sharing(self) -> AbstractAsyncContextManager[None]:
+        """As `Domain.sharing`."""
+        return self._domain.sharing()
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer

@@ -117,17 +117,20 @@ async def stream_round(
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     faults: Counter[str] = Counter()
     num_episodes = 0
-    async with run_groups(
-        keys,
-        runner,
-        limits=limits,
-        journal=journal,
-        done=done,
-        fuse=fuse,
-        fault_episode=runner.fault_episode,
-        observer=observer,
-        load=runner.load,
-    ) as groups:
+    async with (
+        runner.sharing(),
+        run_groups(
+            keys,
+            runner,
+            limits=limits,
+            journal=journal,
+            done=done,
+            fuse=fuse,
+            fault_episode=runner.fault_episode,
+            observer=observer,
+            load=runner.load,
+        ) as groups,
+    ):
         async with anyio.create_task_group() as side:
             if stop is not None:
                 side.start_soon(_drain_on, stop, groups)

@@ -127,6 +127,11 @@ class DomainSpec(Spec):
         return bool(self.writes) and any(server.writes_outside for server in self.tools)
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether a server keeps a part of the world, which is known once it has started."""
+        return any(server.state for server in self.tools)
+
+    @property
     def sql_tools(self) -> list[tuple[tuple[str | int, ...], dict[str, SqlToolSpec]]]:
         """Tools in SQL, and where they stand in the file."""
         return [

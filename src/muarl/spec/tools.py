@@ -172,6 +172,10 @@ class CommandToolsSpec(AnyToolsSpec):
         given = [part for part in ("world_resource", "state", "setup") if getattr(self, part)]
         if self.stateless and given:
             raise ValueError(f"a stateless server has no {given[0]}; declare `stateless: false`")
+        if self.world_resource is not None and len(given) > 1:
+            raise ValueError(
+                f"world_resource shows the whole world, so there is no {given[1]}; give one of them"
+            )
         return self
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec, ToolsSpec
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, SqlToolsSpec, ToolsSpec
 from muarl.tools.protocol import ToolServer
 
 
@@ -39,6 +39,7 @@ def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPytho
 def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:
     # The MCP SDK takes most of a second to import; only a domain that is used pays for it.
     from muarl.tools.session import Limits
+    from muarl.tools.state import McpServer, StatefulToolServer
 
     limits = Limits(
         spec.start_timeout_s,
@@ -48,15 +49,41 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
         frozenset(spec.hidden),
         spec.limits,
     )
+    server: McpServer
     if isinstance(spec, PythonToolsSpec):
         from muarl.tools.memory import MemoryToolServer
 
-        return MemoryToolServer(load_python(spec.python), stateless=spec.stateless, limits=limits)
-    if isinstance(spec, SqlToolsSpec):
+        server = MemoryToolServer(load_python(spec.python), stateless=spec.stateless, limits=limits)
+    elif isinstance(spec, SqlToolsSpec):
         from muarl.tools.memory import MemoryToolServer
         from muarl.tools.sql import sql_server
 
-        return MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
-    from muarl.tools.stdio import StdioToolServer
+        server = MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
+    elif isinstance(spec, CommandToolsSpec):
+        from muarl.tools.secrets import Secrets
+        from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
-    return StdioToolServer(spec.command, folder, world_resource=spec.world_resource, limits=limits)
+        server = process = StdioToolServer(
+            spec.command,
+            folder,
+            env=spec.env,
+            secrets=Secrets(spec.secrets),
+            files=None if spec.files is None else folder / spec.files,
+            limits=limits,
+        )
+        if spec.world_resource is not None:
+            return MirrorToolServer(process, spec.world_resource)
+        if spec.stateless:
+            from muarl.tools.pool import PooledToolServer
+
+            return PooledToolServer(process, spec.pool)
+    else:
+        from muarl.tools.remote import RemoteToolServer
+        from muarl.tools.secrets import Secrets
+
+        server = RemoteToolServer(
+            spec.url, headers=spec.headers, secrets=Secrets(spec.secrets), limits=limits
+        )
+    if spec.setup or spec.state:
+        return StatefulToolServer(server, spec.setup, spec.state)
+    return server

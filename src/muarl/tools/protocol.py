@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol, runtime_checkable
 
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.world import World
@@ -36,3 +36,17 @@ class ToolServer(Protocol):
             ToolServerError: The server did not start.
         """
         ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """A `ToolServer` of which dialogues share what is costly to start."""
+
+    def shared(self) -> AbstractAsyncContextManager[None]:
+        """Within the block it is shared, and closed at the end; outside each starts its own."""
+        ...
+
+
+def sharing(server: ToolServer) -> AbstractAsyncContextManager[None]:
+    """Within the block, dialogues share what they may of a server; see `Sharing`."""
+    return server.shared() if isinstance(server, Sharing) else nullcontext()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
@@ -11,27 +12,42 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
+import httpx2
 import msgspec
 from mcp import Client, MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
     ListToolsResult,
+    ReadResourceRequest,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     Request,
     Result,
+    TextResourceContents,
 )
 from pydantic import ValidationError
 
 from muarl.errors import ToolServerError, did_you_mean
 from muarl.messages import ToolCall, ToolResult, ToolSpec
-from muarl.spec.tools import ToolLimitsSpec
+from muarl.spec.tools import StateSpec, ToolLimitsSpec
 from muarl.tools.results import cut, error_text, is_crash, result_text
 from muarl.tools.sdk_logs import CrashLog, hearing, reason
+from muarl.tools.secrets import NO_SECRETS, Secrets
 
 _NAME_CHARS = 80
+_SAID_CHARS = 500
+"""Of an error that muarl's own call was answered with."""
+
+_NOT_OF_THE_CALL = (INVALID_REQUEST, PARSE_ERROR, METHOD_NOT_FOUND, -32001)
+"""Codes of protocol errors that no call of a listed tool is to blame for; -32001 is what servers over
+HTTP say of a session they do not know any more."""
 
 AnyRequest = Request[Any, Any]
 Answer = TypeVar("Answer", bound=Result)
@@ -82,6 +98,7 @@ class Carrier(msgspec.Struct, frozen=True):
         crashes: Where crashes of its tools are told, once per tool.
         inside: Entered around everything the server does for this dialogue.
         last_words: What the server said last on its way out, "" if nothing.
+        secrets: Taken out of what is said of it.
         waits: Told the scope of each wait for an answer; cancelled early, the answer was unreadable.
     """
 
@@ -90,11 +107,12 @@ class Carrier(msgspec.Struct, frozen=True):
     crashes: CrashLog
     inside: Callable[[], AbstractContextManager[None]] = nullcontext
     last_words: Callable[[], str] = str
+    secrets: Secrets = NO_SECRETS
     waits: Callable[[anyio.CancelScope], None] = lambda _scope: None
 
     def failure(self, what: str) -> ToolServerError:
         """The error that says what happened to the server, with its last words."""
-        return ToolServerError(f"{self.name} {what}{self.last_words()}")
+        return ToolServerError(self.secrets.hide(f"{self.name} {what}{self.last_words()}"))
 
 
 class McpClient(Protocol):
@@ -125,10 +143,16 @@ class McpClient(Protocol):
 
 
 class SdkClient:
-    """The SDK's own client, for servers beyond this process."""
+    """The SDK's own client, for servers beyond this process.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: Not yet entered.
+        secrets: Taken out of every answer.
+    """
+
+    def __init__(self, client: Client, secrets: Secrets = NO_SECRETS) -> None:
         self._client = client
+        self._secrets = secrets
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -143,10 +167,21 @@ class SdkClient:
         await self._client.__aexit__(kind, error, trace)
 
     async def send(self, request: AnyRequest, answer: type[Answer]) -> Answer:
-        return await self._client.session.send_request(request, answer)
+        try:
+            return self._told(await self._client.session.send_request(request, answer))
+        except MCPError as error:
+            if not self._secrets:
+                raise
+            raise MCPError(code=error.code, message=self._secrets.hide(error.message)) from None
 
     async def list_tools(self, cursor: str | None) -> ListToolsResult:
-        return await self._client.list_tools(cursor=cursor)
+        return self._told(await self._client.list_tools(cursor=cursor))
+
+    def _told(self, answer: Answer) -> Answer:
+        if not self._secrets:
+            return answer
+        text = answer.model_dump_json(by_alias=True)
+        return type(answer).model_validate_json(self._secrets.hide(text))
 
 
 class McpSession:
@@ -176,6 +211,8 @@ class McpSession:
         except MCPError as error:
             if heard or error.code == INTERNAL_ERROR:
                 return self._crashed(call, heard, cut(error.message, limit))
+            if error.code in _NOT_OF_THE_CALL:
+                raise self._carrier.failure(f"refused {what}: {error.message}") from None
             return error_result(call, cut(error.message, limit))
         if not result.is_error:
             return ToolResult(call.id, call.name, result_text(result, limit))
@@ -200,6 +237,44 @@ class McpSession:
             )
         self._carrier.crashes.report(call.name, why or self._carrier.last_words())
         return error_result(call, text)
+
+    async def fetch(self, source: StateSpec, what: str) -> str:
+        """The text of a resource, or of a tool's result; the tool may be hidden.
+
+        Args:
+            source: Which.
+            what: The setting that asks for it, `tools.state.graph`.
+
+        Raises:
+            ToolServerError: It was refused, or answered with an error; or as with `ask`.
+        """
+        request: AnyRequest
+        answer: type[ReadResourceResult | CallToolResult]
+        if source.call is None:
+            assert source.resource is not None  # StateSpec holds one of the two
+            seconds = self._carrier.limits.call_timeout_s
+            read = ReadResourceRequest(params=ReadResourceRequestParams(uri=source.resource))
+            request, answer = read, ReadResourceResult
+            what = f"a read of {source.resource!r} ({what})"
+        else:
+            seconds = self._carrier.limits.seconds(source.call)
+            request = _request(ToolCall("", source.call, source.arguments))
+            answer = CallToolResult
+            what = f"a call of {source.call!r} ({what})"
+        try:
+            found = await self.ask(request, answer, what, [], seconds)
+        except MCPError as error:
+            raise self._carrier.failure(f"refused {what}: {error.message}") from None
+        if isinstance(found, ReadResourceResult):
+            return "".join(c.text for c in found.contents if isinstance(c, TextResourceContents))
+        if found.is_error:
+            said = error_text(source.call or "", found, _SAID_CHARS)
+            raise self._carrier.failure(f"answered {what} with an error: {said}")
+        return result_text(found, sys.maxsize)
+
+    def failure(self, what: str) -> ToolServerError:
+        """The error that says what happened to the server."""
+        return self._carrier.failure(what)
 
     async def ask(
         self,
@@ -330,7 +405,9 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         return error
     if isinstance(error, MCPError):
         why = "it ended" if error.code == CONNECTION_CLOSED else error.message
-    elif isinstance(error, OSError):
+    elif isinstance(error, FileNotFoundError):
+        why = f"{error}; is it installed, and on the PATH?"
+    elif isinstance(error, (OSError, httpx2.HTTPError)):
         why = str(error)
     else:
         why = reason(error)

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
-from muarl.tools.protocol import ToolServer, ToolSession
+from muarl.tools.protocol import ToolServer, ToolSession, sharing
 from muarl.tools.session import error_result, unknown_tool
 from muarl.world import World
 
@@ -37,6 +37,14 @@ class SeveralToolServers:
                 for name, server in self._servers.items()
             }
             yield SeveralSessions(sessions)
+
+    @asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        """Within the block what dialogues may share of each server is kept."""
+        async with AsyncExitStack() as held:
+            for server in self._servers.values():
+                await held.enter_async_context(sharing(server))
+            yield
 
 
 class SeveralSessions:

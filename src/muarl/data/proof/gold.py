@@ -32,6 +32,7 @@ async def gold_findings(
     heard = UserReply("")
     turns = [_turn(p.said.text, heard) for p in wanted if p.said is not None]
     async with domain.server.session(world) as session:
+        initial = world.fork()
         for index, gold in enumerate(task.gold):
             call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
             result = await session.call(call)
@@ -41,7 +42,7 @@ async def gold_findings(
             turns += [_turn("", UserReply("yes", act="confirm")), _turn("", None, (call, result))]
     try:
         best = _score(wanted, Evidence(world, world, turns, domain.spec.writes))
-        idle = _score(wanted, Evidence(domain.world_for(task), world, [], domain.spec.writes))
+        idle = _score(wanted, Evidence(initial, world, [], domain.spec.writes))
     except RewardError as error:
         return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None
     found = []

@@ -72,6 +72,13 @@ async def prove(
     Raises:
         SpecError: The domain's Python cannot be imported or breaks its contract.
     """
+    async with domain.sharing():
+        return await _prove(domain, limit, dialogues, on_step)
+
+
+async def _prove(
+    domain: Domain, limit: int | None, dialogues: int, on_step: Callable[[str], None]
+) -> Proof:
     on_step("tasks")
     subject = Subject(domain, limit)
     proof = Proof(domain.spec.id, {split: len(tasks) for split, tasks in subject.tasks.items()})
