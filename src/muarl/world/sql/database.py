@@ -39,6 +39,11 @@ Result = TypeVar("Result")
 _At = tuple[str, str]
 """Table and key of a row."""
 
+QUERIES = ("SELECT", "WITH", "VALUES")
+"""First words of a query."""
+STATEMENTS = ("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH")
+"""First words of a statement that writes rows."""
+
 MAX_ROWS_WRITTEN = 10_000
 """Rows one call may change; more is a statement that lost its WHERE."""
 
@@ -79,10 +84,10 @@ class Database:
         self.unordered: dict[str, frozenset[str]] = {}
         """Tables whose keys do not count when worlds are compared, and the columns of the keys."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
-        weakref.finalize(self, self._connection.close)
         self._connection.execute("PRAGMA recursive_triggers = ON")  # or REPLACE deletes unnoticed
         self._connection.execute("PRAGMA temp_store = MEMORY")
         self._rules = Rules(self._connection)
+        weakref.finalize(self, self._rules.close)
         self._shown: dict[_At, Row | None] = {}
         """Rows in which the database now differs from `base`; None for a row that is not there."""
 
@@ -93,13 +98,15 @@ class Database:
             Refused: It is wrong, or none that a schema may have.
         """
         word = first_word(statement)
-        if word not in ("CREATE", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"):
+        if word not in ("CREATE", *STATEMENTS):
             raise Refused(f"a schema creates tables and inserts rows; {word} is not allowed")
         if word == "CREATE" and says(statement, "AUTOINCREMENT"):
             # Its counter outlives the dialogue that moved it.
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
         with self._rules.mode(Mode.SCHEMA):
             self._connection.execute(statement)
+        if word != "CREATE":
+            return
         for name in set(table_names(self._connection)) - self.tables.keys():
             with self._rules.mode(Mode.OWN):
                 ordered = in_key_order(self._connection, name, statement)
@@ -188,6 +195,9 @@ class Database:
 
     def problem(self, statement: str, names: Sequence[str], *, writes: bool) -> str | None:
         """Why a statement with these parameters could not run; None if it could."""
+        allowed = STATEMENTS if writes else QUERIES
+        if first_word(statement) not in allowed:
+            return f"expected {', '.join(allowed[:-1])} or {allowed[-1]}"
         try:
             with self._rules.mode(Mode.WRITE if writes else Mode.READ):
                 self._connection.execute(f"EXPLAIN {statement}", dict.fromkeys(names)).close()
@@ -427,6 +437,8 @@ class Transaction:
         Raises:
             Refused: It may not run, or failed.
         """
+        if first_word(query) not in QUERIES:
+            raise Refused(f"a query begins with {', '.join(QUERIES[:-1])} or {QUERIES[-1]}")
         with self._rules.mode(Mode.READ):
             rows = self._connection.execute(query, parameters)
             columns = [column[0] for column in rows.description]
