@@ -18,6 +18,7 @@ from muarl.spec.document import Node, parse_document
 from muarl.spec.references import Finding, unknown
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec, sql_of
 from muarl.world.sql import Database, Refused, RowError
+from muarl.world.sql.rows import table_named
 from muarl.world.sql.text import parameters, place_in, statements, tokens
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class _Seed:
     def _rows(self, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[Loc, str]]:
         for table, of_table in rows.items():
             try:
-                self._database.table(table)
+                table_named(self._database.tables, table)
             except RowError as wrong:
                 yield wrong.loc, str(wrong)
                 continue
