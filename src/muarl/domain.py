@@ -64,7 +64,7 @@ class Domain:
     def base(self) -> World:
         """The domain's world before any task."""
         if self._base is None:
-            self._base = World(self._load_world())
+            self._base = self._load_tables() if self.spec.world.sql else World(self._load_world())
         return self._base
 
     @property
@@ -150,8 +150,15 @@ class Domain:
         return self._content
 
     def world_for(self, task: TaskSpec) -> World:
-        """A fresh world for one dialogue of a task."""
-        return self.base.fork(task.world)
+        """A fresh world for one dialogue of a task.
+
+        Raises:
+            SpecError: The task's rows are none of the domain's tables.
+        """
+        try:
+            return self.base.fork(task.world)
+        except ValueError as wrong:
+            raise self._problem(("tasks",), f"task {task.id!r}: world: {wrong}") from wrong
 
     async def gold_world(self, task: TaskSpec) -> World:
         """The world after the task's gold calls; computed once per task.
@@ -265,6 +272,12 @@ class Domain:
 
     def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
         return SpecError([self.located.problem(loc, message)])
+
+    def _load_tables(self) -> World:
+        from muarl.spec.sql_load import load_database
+        from muarl.world.sql import SqlWorld
+
+        return SqlWorld(load_database(self.located))
 
     def _load_world(self) -> dict[str, Any]:
         source = self.spec.world

@@ -16,7 +16,14 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from muarl.cli import VERBS
-from muarl.spec import DomainSpec, RunSpec, load_domain_spec, load_run, load_task_files
+from muarl.spec import (
+    DomainSpec,
+    RunSpec,
+    TasksFile,
+    load_domain_spec,
+    load_run,
+    load_task_files,
+)
 
 IN_YAML = [block for block in blocks() if block.language == "yaml"]
 IN_PYTHON = [block for block in blocks() if block.language == "python"]
@@ -29,7 +36,8 @@ def place(block: Block) -> str:
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
 def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     document = YAML(typ="safe", pure=True).load(block.text)
-    model: Any = next(m for m in (RunSpec, DomainSpec) if document.keys() <= m.model_fields.keys())
+    models = (RunSpec, DomainSpec, TasksFile)
+    model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     for name, value in document.items():
         field = model.model_fields[name]
         whole: Any = Annotated[field.annotation, field]

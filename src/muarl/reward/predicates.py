@@ -10,7 +10,7 @@ import msgspec
 from muarl.errors import RewardError
 from muarl.record import PredicateResult, Turn
 from muarl.spec.predicate import Called, Confirmed, NeverCalled, PredicateSpec, Said, WorldAt
-from muarl.world import World, diff, equal, lookup, plain
+from muarl.world import World, canonical_diff, equal, lookup, plain
 
 _MAX_REASON = 1000
 
@@ -87,7 +87,7 @@ _Finding = tuple[float | None, str]
 
 
 def _gold_world(wanted: bool, evidence: Evidence) -> _Finding:
-    changes = diff(evidence.gold_world, evidence.world)
+    changes = canonical_diff(evidence.gold_world, evidence.world, evidence.world.unordered)
     if not changes:
         return float(wanted), "the world is as after the gold calls"
     shown = "; ".join(str(change) for change in changes[:5])

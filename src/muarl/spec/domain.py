@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, PythonRef, Spec
 from muarl.spec.predicate import PredicateSpec
+from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
-from muarl.spec.tools import ToolServersSpec
+from muarl.spec.tools import SqlToolsSpec, ToolServersSpec
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
@@ -27,11 +28,13 @@ class WorldSpec(Spec):
     """A JSON file, relative to the domain."""
     python: PythonRef | None = None
     """A function without arguments that returns the world."""
+    sql: SqlWorldSpec | None = None
+    """Tables in SQL; a task's `world` patches rows: table to key to columns."""
 
     @model_validator(mode="after")
     def _one_source(self) -> WorldSpec:
-        if sum(x is not None for x in (self.data, self.file, self.python)) != 1:
-            raise ValueError("give exactly one of data, file and python")
+        if sum(x is not None for x in (self.data, self.file, self.python, self.sql)) != 1:
+            raise ValueError("give exactly one of data, file, python and sql")
         return self
 
 
@@ -127,3 +130,12 @@ class DomainSpec(Spec):
     def keeps_state(self) -> bool:
         """Whether a server keeps a part of the world, which is known once it has started."""
         return any(server.state for server in self.tools)
+
+    @property
+    def sql_tools(self) -> list[tuple[tuple[str | int, ...], dict[str, SqlToolSpec]]]:
+        """Tools in SQL, and where they stand in the file."""
+        return [
+            (("tools", index, "sql"), server.sql)
+            for index, server in enumerate(self.tools)
+            if isinstance(server, SqlToolsSpec)
+        ]

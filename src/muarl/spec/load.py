@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -55,6 +55,18 @@ class Located(Generic[S]):
         loc = self.root.in_file(loc)
         place = self.root.key_place(loc) if at_key and loc else self.root.find(loc).place
         return Problem(str(self.path), *place, message)
+
+    def problem_within(self, loc: Loc, text: str, at: int, message: str) -> Problem:
+        """A problem within the text of the field at `loc`.
+
+        Args:
+            loc: Path to the field.
+            text: Its text.
+            at: Position in the text.
+            message: What is wrong, what was expected, what to do.
+        """
+        place = self.root.find(self.root.in_file(loc)).place
+        return Problem(str(self.path), *(_place_within(self.path, place, text, at)), message)
 
     def refuse(self, findings: Iterable[Finding]) -> None:
         """Raise what was found in this file, if anything.
@@ -111,6 +123,11 @@ def load_domain_spec(path: str | Path) -> Located[DomainSpec]:
     path = Path(path)
     domain = load_spec(path / "domain.yaml" if path.is_dir() else path, DomainSpec)
     domain.refuse(domain_findings(domain.spec, domain.path.parent))
+    if domain.spec.world.sql is not None or domain.spec.sql_tools:
+        from muarl.spec.sql_load import sql_problems  # loads SQLite, which most domains do without
+
+        if problems := sql_problems(domain):
+            raise SpecError(in_order(problems))
     return domain
 
 
@@ -149,9 +166,24 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
                 message = f"task id {task.id!r} is also in {homes[task.id]}; ids are unique"
                 problems.append(file.problem(("tasks", index, "id"), message))
         loaded.append(file)
+    if not problems and domain.spec.world.sql is not None:
+        problems += _patch_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
+
+
+def _patch_problems(
+    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
+) -> Iterator[Problem]:
+    """Rows of tasks that the domain's tables do not take."""
+    from muarl.spec.sql_load import load_database, patch_findings
+
+    database = load_database(domain)
+    for file in files:
+        patches = {index: task.world for index, task in enumerate(file.spec.tasks) if task.world}
+        for finding in patch_findings(database, patches):
+            yield file.problem(finding.loc, finding.message)
 
 
 def load_run(path: str | Path) -> Located[RunSpec]:
@@ -201,6 +233,26 @@ def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
     folder = domain.path.parent
     found = (path for name in domain.spec.tasks.files for path in sorted(folder.glob(name)))
     return list(dict.fromkeys(found))
+
+
+def _place_within(path: Path, place: Place, text: str, at: int) -> Place:
+    """Where position `at` of a scalar's text stands in its file; at worst, where it begins."""
+    source = _read(path).splitlines()
+    line = text.count("\n", 0, at)
+    column = at - (text.rfind("\n", 0, at) + 1)
+    wanted = text.split("\n")[line]
+    first = source[place.line - 1][place.column - 1 :]
+    if first.startswith("|"):
+        number, indented = place.line + 1 + line, True
+    elif line == 0 and first.lstrip("'\"").startswith(wanted):
+        number, indented = place.line, False
+    else:
+        return place
+    found = source[number - 1] if number <= len(source) else ""
+    begins = len(found) - len(wanted) if indented else found.find(wanted, place.column - 1)
+    if begins < 0 or found[begins : begins + len(wanted)] != wanted:
+        return place
+    return Place(number, begins + column + 1)
 
 
 def _too_new(root: Node) -> tuple[int, int, str] | None:

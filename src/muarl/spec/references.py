@@ -160,6 +160,9 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             yield Finding(loc, message)
     if domain.world.file is not None and not os.path.isfile(folder / domain.world.file):
         yield Finding(("world", "file"), _no_file(folder, domain.world.file))
+    for index, name in enumerate(domain.world.sql.files if domain.world.sql else ()):
+        if not os.path.isfile(folder / name):
+            yield Finding(("world", "sql", "files", index), _no_file(folder, name))
     for index, pattern in enumerate(domain.tasks.files):
         try:
             found = any(os.path.isfile(path) for path in folder.glob(pattern))

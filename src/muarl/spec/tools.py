@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from muarl.spec.base import Id, PythonRef, Spec
+from muarl.spec.sql import SqlTools
 
 Seconds = Annotated[float, Field(gt=0)]
 Chars = Annotated[int, Field(gt=0)]
@@ -79,7 +80,7 @@ class AnyToolsSpec(Spec):
     external: bool | None = None
     """Whether calls of the `writes` tools change something outside the dialogue's own world, such as
     a database. A dialogue that made such a call is never run again after a fault. Left out: no for
-    `python` and for a `command` that shows its state, yes for any other."""
+    `python` and `sql` and for a `command` that shows its state, yes for any other."""
     start_timeout_s: Seconds = 30.0
     """Seconds the server may take to start and list its tools."""
     call_timeout_s: Seconds = 30.0
@@ -123,6 +124,21 @@ class PythonToolsSpec(AnyToolsSpec):
     @property
     def _source(self) -> str:
         return PurePath(self.python.partition(":")[0]).stem
+
+    @property
+    def _outside(self) -> bool:
+        return False
+
+
+class SqlToolsSpec(AnyToolsSpec):
+    """Tools that are SQL over the domain's own world, which must be one of tables."""
+
+    sql: SqlTools
+    """Tool name to tool."""
+
+    @property
+    def _source(self) -> str:
+        return "sql"
 
     @property
     def _outside(self) -> bool:
@@ -204,6 +220,7 @@ def _variant(value: Any) -> str | None:
 
 VARIANTS: dict[str, type[AnyToolsSpec]] = {
     "python": PythonToolsSpec,
+    "sql": SqlToolsSpec,
     "command": CommandToolsSpec,
     "url": UrlToolsSpec,
 }
@@ -211,6 +228,7 @@ VARIANTS: dict[str, type[AnyToolsSpec]] = {
 
 ToolsSpec = Annotated[
     Annotated[PythonToolsSpec, Tag("<PythonToolsSpec>")]
+    | Annotated[SqlToolsSpec, Tag("<SqlToolsSpec>")]
     | Annotated[CommandToolsSpec, Tag("<CommandToolsSpec>")]
     | Annotated[UrlToolsSpec, Tag("<UrlToolsSpec>")],
     Discriminator(

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, SqlToolsSpec, ToolsSpec
 from muarl.tools.carrier import Limits
 from muarl.tools.protocol import ToolServer
 from muarl.tools.secrets import Secrets
@@ -55,6 +55,11 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
         from muarl.tools.memory import MemoryToolServer
 
         server = MemoryToolServer(load_python(spec.python), stateless=spec.stateless, limits=limits)
+    elif isinstance(spec, SqlToolsSpec):
+        from muarl.tools.memory import MemoryToolServer
+        from muarl.tools.sql import sql_server
+
+        server = MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
     elif isinstance(spec, CommandToolsSpec):
         from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 

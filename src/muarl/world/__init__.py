@@ -9,6 +9,7 @@ writes, whatever was read and however large the base. Equality is canonical: key
 
 from muarl.world.compare import Change as Change
 from muarl.world.compare import Json as Json
+from muarl.world.compare import canonical_diff as canonical_diff
 from muarl.world.compare import diff as diff
 from muarl.world.compare import equal as equal
 from muarl.world.compare import plain as plain

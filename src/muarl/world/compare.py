@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from pydantic_core import SchemaSerializer, core_schema
 
+_ENCODE = msgspec.msgpack.Encoder().encode
+
 Json = Any
 """None, bool, int, float, str, or a list or str-keyed dict of such."""
 
@@ -102,6 +104,54 @@ def diff(left: Any, right: Any) -> list[Change]:
     return list(_walk(left, right, ""))
 
 
+def canonical_diff(left: Any, right: Any, unordered: Mapping[str, Collection[str]]) -> list[Change]:
+    """Like `diff`, but of some mappings only what they hold counts, not under which keys.
+
+    Args:
+        left: A world.
+        right: A world.
+        unordered: Those mappings, which lie at the top, to the fields of their items that do not
+            count either, such as a number that repeats the key.
+
+    Example:
+        >>> before = {"loans": {"1": {"id": 1, "book": "B1"}, "2": {"id": 2, "book": "B2"}}}
+        >>> after = {"loans": {"1": {"id": 1, "book": "B2"}, "2": {"id": 2, "book": "B1"}}}
+        >>> canonical_diff(before, after, {"loans": {"id"}})
+        []
+    """
+    changes: list[Change] = []
+    for key in sorted(_keys_to_compare(left, right)):
+        if key in left and key in right and key in unordered:
+            rest = _unmatched(_peek(left, key), _peek(right, key), unordered[key])
+            changes += _walk_maps(*rest, join("", key))
+        else:
+            changes += _walk_key(left, right, key, "")
+    return changes
+
+
+def _unmatched(left: Any, right: Any, fields: Collection[str]) -> tuple[Json, Json]:
+    """What is left of two mappings when equal items, `fields` apart, have gone away in pairs."""
+    keys = sorted(_keys_to_compare(left, right))
+    ours, theirs = (
+        {key: plain(_peek(side, key)) for key in keys if key in side} for side in (left, right)
+    )
+    for key in ours.keys() & theirs.keys():
+        if ours[key] == theirs[key]:
+            del ours[key], theirs[key]
+    partners: dict[frozenset[Any], list[str]] = {}
+    for key, item in ours.items():
+        partners.setdefault(_without(item, fields), []).append(key)
+    for key, item in list(theirs.items()):
+        equals = partners.get(_without(item, fields))
+        if equals:
+            del ours[equals.pop()], theirs[key]
+    return ours, theirs
+
+
+def _without(item: Json, fields: Collection[str]) -> frozenset[Any]:
+    return frozenset((name, value) for name, value in item.items() if name not in fields)
+
+
 def join(path: str, key: str) -> str:
     """The path of what is at `key` below `path`.
 
@@ -122,6 +172,22 @@ def _same_leaf(left: Any, right: Any) -> bool:
     return bool(left == right) or (_is_nan(left) and _is_nan(right))
 
 
+def _surely_same(left: Any, right: Any) -> bool:
+    """A quick look, without walking: what it says to be the same is; the rest may be so yet."""
+    if left is right:
+        return True
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is dict or kind is list:
+        # Python's own comparison, but for what it holds to be equal and we do not: True and 1.
+        try:
+            return bool(left == right) and _ENCODE(left) == _ENCODE(right)
+        except (OverflowError, TypeError, ValueError, RecursionError):  # no JSON: walk it
+            return False
+    return kind is str and bool(left == right)
+
+
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
@@ -135,7 +201,7 @@ def _origin(value: Any) -> Any:
 
 def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
     origin = _origin(left)
-    if left is right or (origin is not None and origin is _origin(right)):
+    if _surely_same(left, right) or (origin is not None and origin is _origin(right)):
         return
     if is_map(left) and is_map(right):
         yield from _walk_maps(left, right, path)
@@ -149,21 +215,35 @@ def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
 
 def _walk_maps(left: Any, right: Any, path: str) -> Iterator[Change]:
     for key in sorted(_keys_to_compare(left, right)):
-        at = join(path, key)
-        if key in left and key in right:
-            yield from _walk(_peek(left, key), _peek(right, key), at)
-        elif key in left:
-            yield Change(at, plain(_peek(left, key)), None, "removed")
-        elif key in right:
-            yield Change(at, None, plain(_peek(right, key)), "added")
+        yield from _walk_key(left, right, key, path)
+
+
+def _walk_key(left: Any, right: Any, key: str, path: str) -> Iterator[Change]:
+    if key in left and key in right:
+        mine, yours = _peek(left, key), _peek(right, key)
+        if not _surely_same(mine, yours):
+            yield from _walk(mine, yours, join(path, key))
+    elif key in left:
+        yield Change(join(path, key), plain(_peek(left, key)), None, "removed")
+    elif key in right:
+        yield Change(join(path, key), None, plain(_peek(right, key)), "added")
 
 
 def _keys_to_compare(left: Any, right: Any) -> set[str]:
-    if isinstance(left, Node) and isinstance(right, Node) and left._base is right._base:
-        ours, theirs = left._changed(), right._changed()
+    """Keys at which two mappings may differ: of views of one base, those that were written."""
+    if _root(left) is _root(right):
+        ours, theirs = _changed(left), _changed(right)
         if ours is not None and theirs is not None:
             return {*ours, *theirs}
     return {*left, *right}
+
+
+def _root(value: Any) -> Any:
+    return value._base if isinstance(value, Node) else value
+
+
+def _changed(value: Any) -> Collection[Any] | None:
+    return value._changed() if isinstance(value, Node) else ()
 
 
 def _walk_lists(left: Any, right: Any, path: str) -> Iterator[Change]:

@@ -36,6 +36,9 @@ class MapNode(Node, MutableMapping[str, Any]):
             raise KeyError(key)
         return self._base[key]
 
+    def _holds_something(self) -> bool:
+        return bool(self._over or self._gone)
+
     def _changed(self) -> set[str]:
         return {*_changed_items(self._over, self._base.get), *self._gone}
 
@@ -119,6 +122,9 @@ class ListNode(Node, MutableSequence[Any]):
         if self._own is not None:
             return self._own[index]
         return self._over[index] if index in self._over else self._base[index]
+
+    def _holds_something(self) -> bool:
+        return bool(self._over) or self._own is not None
 
     def _changed(self) -> dict[int, Any] | None:
         return _changed_items(self._over, self._base.__getitem__) if self._own is None else None
@@ -211,18 +217,33 @@ def _adopt(value: Any) -> Any:
 
 def copied(node: MapNode, into: MapNode) -> None:
     """Give the fresh node `into` what was written in `node`; their base stays shared."""
-    into._over = {k: _copy(v) for k, v in _changed_items(node._over, node._base.get).items()}
+    into._over = _copies(node._over, node._base.get)
     into._gone = set(node._gone)
+
+
+def _copies(over: dict[Any, Any], base: Callable[[Any], Any]) -> dict[Any, Any]:
+    """Copies of what was written; nodes that were only read are left out."""
+    copies: dict[Any, Any] = {}
+    for key, value in over.items():
+        if isinstance(value, (MapNode, ListNode)):
+            value = _copy(value)
+            if not value._holds_something() and value._base is base(key):
+                continue
+        copies[key] = value
+    return copies
 
 
 def _copy(value: Any) -> Any:
     if isinstance(value, MapNode):
         copy = MapNode(value._base)
-        copied(value, copy)
+        if value._holds_something():
+            copied(value, copy)
         return copy
     if isinstance(value, ListNode):
         twin = ListNode(value._base)
-        twin._over = {i: _copy(v) for i, v in (value._changed() or {}).items()}
-        twin._own = None if value._own is None else [_copy(v) for v in value._own]
+        if value._own is not None:
+            twin._own = [_copy(v) for v in value._own]
+        elif value._over:
+            twin._over = _copies(value._over, value._base.__getitem__)
         return twin
     return value

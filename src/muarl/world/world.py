@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
-from muarl.world.compare import equal, is_list, is_map
+import msgspec
+
+from muarl.world.compare import equal, is_list, is_map, plain
 from muarl.world.nodes import MapNode, copied
 
 
@@ -24,6 +27,11 @@ class World(MapNode):
 
     __slots__ = ()
 
+    @property
+    def unordered(self) -> Mapping[str, Collection[str]]:
+        """Mappings at its top whose keys do not count in `canonical_diff`; to fields, likewise."""
+        return {}
+
     def fork(self, patch: Mapping[str, Any] | None = None) -> World:
         """A new world with the same content, and `patch` merged over it.
 
@@ -38,6 +46,25 @@ class World(MapNode):
             _merge(fork, patch)
         return fork
 
+    def save(self, path: Path) -> None:
+        """Write it as a JSON file.
+
+        Raises:
+            FileExistsError: There is one.
+        """
+        with path.open("xb") as file:
+            file.write(msgspec.json.encode(plain(self)))
+
+    def restored(self, path: Path) -> World:
+        """The world that `save` wrote; what it shares with this one is held once.
+
+        Raises:
+            msgspec.DecodeError: The file holds none.
+        """
+        world = self.fork()
+        overwrite(world, msgspec.json.decode(path.read_bytes(), type=dict[str, Any]))
+        return world
+
 
 class WorldProxy(World):
     """Stands for the world that `resolve` returns, asked anew at every use.
@@ -50,6 +77,11 @@ class WorldProxy(World):
 
     def __init__(self, resolve: Callable[[], World]) -> None:
         self._resolve = resolve
+
+    @property
+    def behind(self) -> World:
+        """The world it stands for now."""
+        return self._resolve()
 
     @property
     def _base(self) -> Any:

@@ -1,0 +1,208 @@
+"""What SQL of a domain may do: nothing but what is listed here.
+
+SQLite asks about every action when a statement is compiled. Files, other databases, pragmas,
+extensions and SQLite's own tables are out of reach; so are functions whose result is not decided by
+their arguments (law L5). Statements are also held to sizes and to a number of steps.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+MAX_STEPS = 5_000_000
+"""Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
+that the same call comes out the same on a loaded machine (law L5)."""
+_STEPS_AT_ONCE = 10_000
+
+_SIZES = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # of a value or a row, in bytes
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,  # matching may take quadratic time
+}
+
+_ARGUMENTS_BEFORE_NOW = {"strftime": 2, "timediff": 2}
+_DATE_FUNCTIONS = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
+
+_FUNCTIONS = frozenset(
+    (
+        *("abs", "ceil", "ceiling", "exp", "floor", "ln", "log", "log10", "log2", "mod", "pow"),
+        *("power", "round", "sign", "sqrt", "trunc"),
+        *("char", "concat", "concat_ws", "format", "glob", "hex", "instr", "length", "like"),
+        *("lower", "ltrim", "printf", "quote", "replace", "rtrim", "substr", "substring", "trim"),
+        *("typeof", "unicode", "upper"),
+        *("coalesce", "ifnull", "iif", "likelihood", "likely", "nullif", "unlikely"),
+        *("avg", "count", "group_concat", "max", "min", "string_agg", "sum", "total"),
+        *("cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "nth_value"),
+        *("ntile", "percent_rank", "rank", "row_number"),
+        *("->", "->>", "json", "json_array", "json_array_length", "json_extract"),
+        *("json_group_array", "json_group_object", "json_insert", "json_object", "json_patch"),
+        *("json_quote", "json_remove", "json_replace", "json_set", "json_type", "json_valid"),
+        *_DATE_FUNCTIONS,
+    )
+)
+
+_TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
+
+_SCHEMA_TABLES = ("sqlite_master", "sqlite_temp_master")
+
+TOUCHED = "_muarl_touched"
+"""Temporary table that takes up which rows were written."""
+
+_NAMES = {
+    value: name.removeprefix("SQLITE_").replace("_", " ")
+    for name, value in vars(sqlite3).items()
+    if name
+    in {
+        *("SQLITE_ATTACH", "SQLITE_DETACH", "SQLITE_PRAGMA", "SQLITE_TRANSACTION"),
+        *("SQLITE_SAVEPOINT", "SQLITE_ALTER_TABLE", "SQLITE_ANALYZE", "SQLITE_REINDEX"),
+        *("SQLITE_CREATE_TRIGGER", "SQLITE_CREATE_TEMP_TABLE", "SQLITE_CREATE_TABLE"),
+        *("SQLITE_CREATE_INDEX", "SQLITE_CREATE_VIEW", "SQLITE_CREATE_TEMP_TRIGGER"),
+        *("SQLITE_CREATE_TEMP_VIEW", "SQLITE_CREATE_TEMP_INDEX", "SQLITE_DROP_TABLE"),
+        *("SQLITE_DROP_INDEX", "SQLITE_DROP_VIEW", "SQLITE_CREATE_VTABLE", "SQLITE_DROP_VTABLE"),
+        *("SQLITE_INSERT", "SQLITE_UPDATE", "SQLITE_DELETE"),
+    }
+}
+
+
+class Refused(ValueError):
+    """SQL that may not run, or cannot; the message says why."""
+
+
+class Mode(Enum):
+    """What may run now."""
+
+    OWN = "own"
+    """What muarl itself has written."""
+    SCHEMA = "schema"
+    """Tables, indexes, views and rows of a domain."""
+    READ = "read"
+    WRITE = "write"
+
+
+_WRITES = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE}
+_DEFINES = {
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_REINDEX,  # part of creating an index
+}
+
+
+class Rules:
+    """Watches over one connection.
+
+    Args:
+        connection: The connection; from now on nothing runs on it outside a `mode`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.tables: set[str] = set()
+        """Tables and views that SQL may name, in lower case."""
+        self._connection = connection
+        self._mode = Mode.OWN
+        self._denied = ""
+        self._steps = 0
+        self._dates = sqlite3.connect(":memory:", check_same_thread=False)
+        for limit, size in _SIZES.items():
+            connection.setlimit(limit, size)
+        for name in _DATE_FUNCTIONS:
+            connection.create_function(name, -1, self._date_function(name), deterministic=True)
+        # It fills in SQLite's own tables when it is first used, which nothing may do later.
+        connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
+        connection.set_authorizer(self._authorize)
+        connection.set_progress_handler(self._step, _STEPS_AT_ONCE)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._dates.close()
+        self._connection.close()
+
+    @contextmanager
+    def mode(self, mode: Mode) -> Iterator[None]:
+        """Within the block, what `mode` says may run.
+
+        Raises:
+            Refused: SQLite would not run something, or gave up on it.
+        """
+        before, self._mode, self._denied = self._mode, mode, ""
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise Refused(self._why(error)) from error
+        except OverflowError as error:
+            raise Refused("an integer is beyond 64 bits") from error
+        finally:
+            self._mode = before
+
+    def start_counting(self) -> None:
+        """A call begins: it may take `MAX_STEPS` from now on."""
+        self._steps = MAX_STEPS
+
+    def _date_function(self, name: str) -> Callable[..., Any]:
+        """SQLite's own, which computes with dates but does not tell today's (law L5)."""
+        needed = _ARGUMENTS_BEFORE_NOW.get(name, 1)
+
+        def compute(*arguments: Any) -> Any:
+            words = {str(argument).strip().lower() for argument in arguments}
+            if len(arguments) < needed or words & {"now", "localtime", "utc"}:
+                self._denied = f"{name}() may not ask for the time: give it a date"
+                raise ValueError(self._denied)
+            marks = ", ".join("?" * len(arguments))
+            return self._dates.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+
+        return compute
+
+    def _step(self) -> int:
+        self._steps -= _STEPS_AT_ONCE
+        return int(self._mode in (Mode.READ, Mode.WRITE) and self._steps < 0)
+
+    def _why(self, error: Exception) -> str:
+        if self._denied:
+            return self._denied
+        if str(error) == "interrupted":
+            return f"it takes more than {MAX_STEPS:,} steps"
+        return str(error)
+
+    def _authorize(self, action: int, *about: str | None) -> int:
+        if self._mode is Mode.OWN:
+            return sqlite3.SQLITE_OK
+        self._denied = self._objection(action, *about) or self._denied
+        return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
+
+    def _objection(
+        self, action: int, one: str | None, two: str | None, base: str | None, by: str | None
+    ) -> str:
+        """Why an action is refused, or ""."""
+        if action in _READS:
+            return ""
+        if action == sqlite3.SQLITE_FUNCTION:
+            name = str(two).lower()
+            return "" if name in _FUNCTIONS else f"the function {name}() is not allowed"
+        if action == sqlite3.SQLITE_READ:
+            return self._table_objection(one)
+        if self._mode is Mode.SCHEMA and (action in _DEFINES or action in _WRITES):
+            return "" if action in _DEFINES else self._table_objection(one)
+        if self._mode is Mode.WRITE and action in _WRITES:
+            # The triggers that note what is written; nothing else has a trigger.
+            noted = action == sqlite3.SQLITE_INSERT and (one, base) == (TOUCHED, "temp")
+            return "" if noted and by else self._table_objection(one)
+        what = _NAMES.get(action, "this")
+        where = {Mode.SCHEMA: "in a schema", Mode.READ: "in a query", Mode.WRITE: "in a statement"}
+        return f"{what} is not allowed {where[self._mode]}"
+
+    def _table_objection(self, table: str | None) -> str:
+        name = str(table).lower()
+        if name in self.tables or name in _TABLE_FUNCTIONS:
+            return ""
+        # Creating a table writes into SQLite's own, which no statement can do directly.
+        hidden = name.startswith(("sqlite_", "_muarl", "pragma_")) and name not in _SCHEMA_TABLES
+        if self._mode is Mode.SCHEMA and not hidden:
+            return ""
+        return f"the table {table} is not the domain's"

@@ -1,0 +1,125 @@
+"""SQL of a domain is checked when it is loaded, and each problem names its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from spec_files import spoil
+from sql_files import write_sql_domain
+
+from muarl.errors import SpecError
+from muarl.spec import dump_spec, load_domain_spec, load_spec, load_task_files
+from muarl.spec.domain import DomainSpec
+
+
+@pytest.fixture(autouse=True)
+def _sound(tmp_path: Path) -> None:
+    write_sql_domain(tmp_path)
+
+
+def problems(folder: Path) -> list[str]:
+    with pytest.raises(SpecError) as error:
+        load_task_files(load_domain_spec(folder))
+    return [f"{Path(p.path).name}:{p.line}:{p.column}: {p.message}" for p in error.value.problems]
+
+
+def test_the_sound_domain_is_sound(tmp_path: Path) -> None:
+    domain = load_domain_spec(tmp_path)
+    assert len(load_task_files(domain)) == 1
+    (tmp_path / "again.yaml").write_text(dump_spec(domain.spec))
+    assert load_spec(tmp_path / "again.yaml", DomainSpec).spec == domain.spec
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "SELECT state FROM books WHERE id",
+            "SELECT stat FROM books WHERE id",
+            ["20:21: no such column: stat"],
+        ),
+        ("FROM books WHERE id = :book\n      result", "FORM books WHERE id = :book\n      result",
+         ['20:32: near "books": syntax error']),
+        ("VALUES (:book)", "VALUES (:bok)",
+         ["33:19: unknown parameter 'bok'; did you mean 'book'?"]),
+        ("VALUES (:book)", "VALUES (:book, 1)", ["32:11: 2 values for 1 columns"]),
+        ("VALUES (:book)", "VALUES (?)", ["33:19: parameters are written :name, not ?"]),
+        ("AND :days > 0", "",
+         ["25:30: parameter 'days' is not used; use it as :days in SQL, or remove it"]),
+        ("{book} is {state}", "{boo} is {state}",
+         ["21:15: unknown column or parameter 'boo'; did you mean 'book'?"]),
+        ("it is {state}", "it is {stat}",
+         ["28:18: unknown column or parameter 'stat'; did you mean 'state'?"]),
+        ("SELECT state = 'in', state", "SELECT random(), state",
+         ["27:25: the function random() is not allowed"]),
+        ("query: SELECT state FROM books WHERE", "query: DELETE FROM books WHERE",
+         ["20:14: expected SELECT, WITH or VALUES"]),
+        ("UPDATE books SET state = 'out'", "DROP TABLE books; UPDATE books SET state = 'out'",
+         ["30:29: expected one statement, got 2"]),
+        ("- UPDATE books SET", "- PRAGMA books SET",
+         ["30:11: expected INSERT, UPDATE, DELETE, REPLACE or WITH"]),
+        ("book TEXT REFERENCES books);", "book TEXT REFERENCES);",
+         ['9:71: near ")": syntax error']),
+        ("id TEXT PRIMARY KEY", "id BLOB PRIMARY KEY",
+         ["8:7: column 'id' is a key; let it be TEXT or INTEGER, not 'BLOB'"]),
+        ("B1: {state: in}", "B1: {stat: in}",
+         ["13:20: table 'books' has no column 'stat'; did you mean 'state'?"]),
+        ("B1: {state: in}", "B1: {state: [1]}",
+         ["13:21: a column holds text, a number or nothing"]),
+        ("unordered: [loans]", "unordered: [loan]",
+         ["14:17: there is no table 'loan'; did you mean 'loans'?"]),
+        ("unordered: [loans]", "unordered: [books]",
+         [("14:17: table 'books' cannot be unordered: its key is the domain's own; "
+           "only a table that SQLite numbers can be")]),
+        ("more.sql", "notes.txt", ["10:13: 'notes.txt' is none of .sql, .csv, .yaml"]),
+        ("more.sql", "mor.sql", ["10:13: no such file: 'mor.sql'; did you mean 'more.sql'?"]),
+        ("type: integer", "type: int",
+         [("25:43: 'type' must be 'string', 'integer', 'number' or 'boolean', got 'int'; "
+           "did you mean 'integer'?")]),
+        ("default: 7", "default: seven",
+         ["25:36: 'days': 'seven' must be a whole number of at most 64 bits"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_domain_is_found_where_it_is(
+    tmp_path: Path, old: str, new: str, said: list[str]
+) -> None:
+    spoil(tmp_path / "domain.yaml", old, new)
+    assert problems(tmp_path) == [f"domain.yaml:{one}" for one in said]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("more.sql", "CREATE TABLE a (b TEXT);\nCREATE TABEL c (d);\nATTACH 'x' AS y;",
+         ['more.sql:2:8: near "TABEL": syntax error',
+          "more.sql:3:1: a schema creates tables and inserts rows; ATTACH is not allowed"]),
+        ("books.csv", "id,stat\nB2,out\n",
+         ["books.csv:1:1: table 'books' has no column 'stat'; did you mean 'state'?"]),
+        ("books.csv", "id,state\nB2,out\nB5,\n",
+         ["books.csv:3:1: NOT NULL constraint failed: books.state"]),
+        ("books.csv", "id,state\nB2,out,more\n", ["books.csv:2:1: 3 cells under 2 columns"]),
+        ("rows.yaml", "books:\n  B3: {state: in}\n  B4: {}\nloan: {}\n",
+         ["rows.yaml:3:7: NOT NULL constraint failed: books.state",
+          "rows.yaml:4:7: there is no table 'loan'; did you mean 'loans'?"]),
+        ("rows.yaml", "- B3", ["rows.yaml:1:1: expected tables, each a mapping from keys to rows"]),
+        ("tasks.yaml", None, ["tasks.yaml:9:13: NOT NULL constraint failed: books.state"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_another_file_is_found_where_it_is(
+    tmp_path: Path, file: str, text: str | None, said: list[str]
+) -> None:
+    if text is None:
+        spoil(tmp_path / file, "B4: {state: in}", "B4: {state: null}")
+    else:
+        (tmp_path / file).write_text(text)
+    assert problems(tmp_path) == said
+
+
+def test_tools_in_sql_need_tables(tmp_path: Path) -> None:
+    text = (tmp_path / "domain.yaml").read_text()
+    before, _, rest = text.partition("  sql:\n    tables")
+    after = rest[rest.index("tools:") :]
+    (tmp_path / "domain.yaml").write_text(f"{before}  data: {{}}\n{after}")
+    (problem,) = problems(tmp_path)
+    assert "tools in SQL need a world of tables; give one under world: sql:" in problem
