@@ -109,7 +109,7 @@ async def _prove_gold(subject: Subject, proof: Proof) -> None:
     for split, tasks in subject.tasks.items():
         idle: list[float] = []
         for task in tasks:
-            found, reward = await gold_findings(subject, task)
+            found, _, reward = await gold_findings(subject, task)
             proof.findings += found
             if reward is not None:
                 idle.append(reward)
