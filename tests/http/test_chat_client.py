@@ -17,8 +17,8 @@ from scripted_endpoint import HANG, SLAM, completion, endpoint, response
 from trio.testing import MockClock
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
-from muarl.http.transport import MAX_BYTES, HttpReply, HttpRequest, Unreachable
 from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply
+from muarl.http.transport import MAX_BYTES, HttpReply, HttpRequest, Unreachable
 
 HELLO = [ChatMessage("user", "hello")]
 GOOD = msgspec.json.encode({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})

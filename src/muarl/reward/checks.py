@@ -66,8 +66,8 @@ def sql(at: SqlValue, evidence: Evidence) -> Finding:
         query = getattr(world, "query", None)
         if query is None:
             raise ValueError("the world is no database; use a `world` predicate")
-        rows = query(at.query, at.arguments)
-        return next(iter(rows[0])) if rows else None
+        rows = query(at.query, at.parameters, 1)
+        return next(iter(rows[0].values())) if rows else None
 
     return _tested(at, "the query", value_in(evidence.world), lambda: value_in(evidence.initial))
 

@@ -60,8 +60,8 @@ class SqlValue(ValueTest):
 
     query: str
     """One SELECT. Its value is the first column of the first row, or null where there is no row."""
-    arguments: list[str | int | float | bool | None] = []
-    """Values for its `?`, bound, never interpolated."""
+    parameters: dict[str, str | int | float | bool | None] = {}
+    """Values for its `:name`, bound, never interpolated."""
 
 
 class Called(Spec):

@@ -142,11 +142,12 @@ def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
 
 
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
-    code = {
+    code: dict[tuple[str | int, ...], str | None] = {
         ("tools", "python"): domain.tools.python,
         ("world", "python"): domain.world.python,
         ("tasks", "python"): domain.tasks.python,
         ("expert",): domain.expert,
+        **dict(_predicates_in_python(domain)),
     }
     for loc, reference in code.items():
         if reference is not None and (message := _no_python(folder, reference)):
@@ -166,6 +167,14 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
                 f"nothing matches {pattern!r}" if "*" in pattern else _no_file(folder, pattern)
             )
             yield Finding(("tasks", "files", index), message)
+
+
+def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for field in ("reward", "training_reward", "metrics"):
+        for index, predicate in enumerate(getattr(domain, field) or ()):
+            for below, part in predicate.walk():
+                if part.python is not None:
+                    yield (field, index, *below, "python", "function"), part.python.function
 
 
 def _no_file(folder: Path, reference: str, what: str = "file") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.errors import EpisodeError
@@ -23,23 +24,37 @@ class GoldRun:
 
     Attributes:
         world: What the calls made of it.
+        said: What is said at the beginning.
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
         tools: Tools that were called successfully.
     """
 
     world: World
-    turns: list[Turn]
+    said: Sequence[Turn]
+    turns: list[Turn] = field(init=False)
     refused: tuple[int, str] | None = None
     tools: set[str] = field(default_factory=set)
 
-    async def call(self, session: ToolSession, tool: str, arguments: dict[str, object]) -> bool:
-        """Make one call; whether it was answered without an error."""
-        number = len(self.turns)
-        call = ToolCall(id=f"gold_{number}", name=tool, arguments=arguments)
-        result = await session.call(call)
+    def __post_init__(self) -> None:
+        self.turns = list(self.said)
+
+    async def call(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
+        """Make one call, confirmed; whether it was answered without an error."""
         self.turns.append(_turn("", UserReply("yes", act="confirm")))
-        self.turns.append(_turn("", None, (call, result)))
+        return await self._make(session, tool, arguments, keep_errors=True)
+
+    async def look(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
+        """Make one call that needs no yes; where it is answered with an error, it was not made."""
+        return await self._make(session, tool, arguments, keep_errors=False)
+
+    async def _make(
+        self, session: ToolSession, tool: str, arguments: dict[str, Any], *, keep_errors: bool
+    ) -> bool:
+        call = ToolCall(id=f"call_{len(self.turns)}", name=tool, arguments=arguments)
+        result = await session.call(call)
+        if keep_errors or not result.is_error:
+            self.turns.append(_turn("", None, (call, result)))
         if not result.is_error:
             self.tools.add(tool)
         return not result.is_error
@@ -72,16 +87,19 @@ async def run_calls(
 
 
 async def scored(
-    subject: Subject, task: TaskSpec, gold: World, run: GoldRun, *, training: bool = False
+    subject: Subject,
+    task: TaskSpec,
+    gold: World,
+    run: GoldRun,
+    wanted: Sequence[PredicateSpec],
 ) -> list[PredicateResult]:
-    """What a run is worth.
+    """What a run is worth, by the predicates that are wanted.
 
     Raises:
         RewardError: A predicate could not be evaluated.
     """
-    domain = subject.domain
-    evidence = domain.evidence(task, run.world, gold, run.turns, task.goal)
-    return [await evaluate(p, evidence) for p in domain.reward_for(task, training=training)]
+    evidence = subject.domain.evidence(task, run.world, gold, run.turns, task.goal)
+    return [await evaluate(predicate, evidence) for predicate in wanted]
 
 
 async def gold_findings(
@@ -103,11 +121,13 @@ async def gold_findings(
         message = f"gold call {task.gold[index].tool!r} was answered with an error: {answer}"
         return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None, None
     nothing = GoldRun(domain.world_for(task), [])
+    wanted = domain.reward_for(task, training=False)
+    in_training = domain.reward_for(task, training=True)
     found = []
     try:
-        best = await scored(subject, task, gold.world, gold)
-        trained = await scored(subject, task, gold.world, gold, training=True)
-        idle = await scored(subject, task, gold.world, nothing)
+        best = await scored(subject, task, gold.world, gold, wanted)
+        trained = await scored(subject, task, gold.world, gold, in_training)
+        idle = await scored(subject, task, gold.world, nothing, wanted)
     except EpisodeError as error:
         return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None, None
     for results, what in ((best, ""), (trained, " of the training reward")):
