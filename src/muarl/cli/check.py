@@ -1,9 +1,9 @@
 """Prove a domain sound, without any model.
 
 Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
-must earn 1 where doing nothing earns less; compares the splits; lets policies without skill and the
-domain's expert talk with the scripted users. Exit code 1 if the tool server fails, 2 if the domain
-has to be mended.
+must earn 1 where doing nothing earns less, and reading more changes neither; looks whether all that a
+task needs can be known; compares tasks and splits; lets policies without skill and the domain's expert
+talk with the scripted users. Exit code 1 if something was found, 2 if the spec files cannot be read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from muarl.errors import Problem, SpecError
 from muarl.spec import DomainSpec, Located, load_domain_spec, load_task_files
 
 if TYPE_CHECKING:
-    from muarl.data.proof import Means, Proof
+    from muarl.data.proof import Fuzzed, Means, Proof
 
 _SHOWN = 20
+_PASSED = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="look at no more than N tasks of a split"
+    )
+    parser.add_argument(
+        "--fuzz", type=positive, default=0, metavar="N", help="also try N gold runs with a mistake"
     )
 
 
@@ -47,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         located = load_domain_spec(args.domain)
         if args.offline:
             return _offline(located, as_json=args.json)
-        return _prove(located, args.limit, as_json=args.json)
+        return _prove(located, args.limit, args.fuzz, as_json=args.json)
     except SpecError as error:
         if not args.json:
             raise
@@ -66,7 +70,7 @@ def _offline(located: Located[DomainSpec], *, as_json: bool) -> int:
     return 0
 
 
-def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) -> int:
+def _prove(located: Located[DomainSpec], limit: int | None, fuzz: int, *, as_json: bool) -> int:
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
     import anyio
 
@@ -78,7 +82,7 @@ def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) ->
             print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
 
     async def main() -> Proof:
-        return await prove(Domain(located), limit=limit, on_step=on_step)
+        return await prove(Domain(located), limit=limit, fuzz=fuzz, on_step=on_step)
 
     try:
         with redirect_stdout(sys.stderr):  # what the author's code prints is no part of the answer
@@ -87,9 +91,7 @@ def _prove(located: Located[DomainSpec], limit: int | None, *, as_json: bool) ->
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     print(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
-    if proof.sound:
-        return 0
-    return 1 if proof.server_failed else SpecError.exit_code
+    return 0 if proof.sound else 1
 
 
 def _in_words(proof: Proof) -> str:
@@ -100,9 +102,12 @@ def _in_words(proof: Proof) -> str:
     ]
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
-    lines += [f"  {name} earns {_means(means)}" for name, means in proof.floor.items()]
+    for name, means in proof.floor.items():
+        lines.append(f"  {name} earns {_means(means)}{_passed(proof.passed.get(name, []))}")
     if proof.expert:
         lines.append(f"  the expert earns {_means(proof.expert)}")
+    if proof.fuzz is not None:
+        lines.append(f"  {_fuzzed(proof.fuzz)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
     lines += [str(finding.problem) for finding in proof.findings[:_SHOWN]]
     if len(proof.findings) > _SHOWN:
@@ -120,6 +125,22 @@ def _means(means: Means) -> str:
     )
 
 
+def _passed(tasks: list[str]) -> str:
+    """Tasks that a policy without skill passes."""
+    if not tasks:
+        return ""
+    shown = ", ".join(tasks[:_PASSED])
+    more = f" and {len(tasks) - _PASSED} more" if len(tasks) > _PASSED else ""
+    return f"; passes {shown}{more}"
+
+
+def _fuzzed(fuzz: Fuzzed) -> str:
+    return (
+        f"{fuzz.runs} gold runs with a mistake: {fuzz.counted} left another world, "
+        f"{fuzz.passed} of them passed"
+    )
+
+
 def _as_json(proof: Proof) -> dict[str, Any]:
     return {
         "domain": proof.domain,
@@ -128,7 +149,9 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "tools": proof.tools,
         "idle": _values(proof.idle),
         "floor": {name: _values(means) for name, means in proof.floor.items()},
+        "passed": proof.passed,
         "expert": _values(proof.expert),
+        "fuzz": None if proof.fuzz is None else asdict(proof.fuzz),
         "skipped": proof.skipped,
         "findings": [_finding(f.check, f.problem, f.task_id) for f in proof.findings],
     }

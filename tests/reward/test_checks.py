@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from muarl.errors import RewardError
 from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
-from muarl.reward import Evidence, evaluate, predicates, reward_of
+from muarl.reward import Evidence, LenientJudges, evaluate, reward_of, verdict
 from muarl.spec import PredicateSpec
 from muarl.world import World
 
@@ -45,10 +46,32 @@ def found(
     world: World = BASE,
     gold: World = BASE,
 ) -> tuple[float | None, str]:
-    result = evaluate(
-        PredicateSpec.model_validate(spec), Evidence(world, gold, turns, ["cancel", "send"])
-    )
+    result = judged(spec, turns, world, gold)
     return result.score, result.reason
+
+
+def judged(
+    spec: dict[str, Any],
+    turns: Sequence[Turn] = (),
+    world: World = BASE,
+    gold: World = BASE,
+    load: Callable[[str], Any] = lambda _: None,
+) -> PredicateResult:
+    evidence = Evidence(
+        world=world,
+        initial=BASE,
+        gold_world=gold,
+        turns=turns,
+        opening="Hello.",
+        writes=["cancel", "send"],
+        judges=LenientJudges(),
+        load=load,
+    )
+
+    async def main() -> PredicateResult:
+        return await evaluate(PredicateSpec.model_validate(spec), evidence)
+
+    return anyio.run(main)
 
 
 CANCEL = ("cancel", {"order_id": "W1", "n": 3}, False)
@@ -83,7 +106,7 @@ def test_many_differences_are_counted_and_cut_short() -> None:
         ({"path": "orders.W1.n", "equals": 3.0}, (1.0, "orders.W1.n is 3")),
         ({"path": "orders.W1.n", "equals": True}, (0.0, "orders.W1.n is 3")),
         ({"path": "orders.W1", "equals": {"n": 3, "status": "pending"}}, (1.0, None)),
-        ({"path": "orders.W9.n", "equals": None}, (0.0, "orders.W9 is not in the world")),
+        ({"path": "orders.W9.n", "one_of": [None]}, (0.0, "orders.W9 is not in the world")),
         ({"path": "users.a@b.net.x", "equals": 1}, (1.0, "users.a@b.net.x is 1")),
     ],
 )
@@ -123,7 +146,7 @@ def test_a_call_that_must_not_be() -> None:
 def test_what_was_said_is_what_the_user_heard() -> None:
     said, never = {"said": {"text": "five  DAYS"}}, {"never_said": {"text": "five days"}}
     heard = [turn("It takes Five\ndays.", act="next")]
-    assert found(said, heard) == (1.0, "'five  DAYS' was said")
+    assert found(said, heard) == (1.0, "'five  DAYS' was said in turn 0")
     assert found(never, heard)[0] == 0.0
     unheard = [
         turn("It takes five days.", CANCEL),
@@ -162,7 +185,7 @@ def test_a_predicate_that_trips_is_the_authors_error_by_name(
     def broken(*_: object) -> Any:
         raise RuntimeError("no such column")
 
-    monkeypatch.setitem(predicates._CHECKS, "called", broken)
+    monkeypatch.setitem(verdict._CHECKS, "called", broken)
     with pytest.raises(
         RewardError, match=r"predicate 'called cancel' could not .*: no such column"
     ):
@@ -175,13 +198,14 @@ def test_a_predicate_is_never_passed_over_by_a_cancellation(
     def cancelled(*_: object) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(predicates._CHECKS, "called", cancelled)
+    monkeypatch.setitem(verdict._CHECKS, "called", cancelled)
     with pytest.raises(KeyboardInterrupt):
         found({"called": {"tool": "cancel"}})
 
 
 def test_every_kind_of_predicate_has_a_check() -> None:
-    assert set(PredicateSpec.model_fields) == set(predicates._CHECKS)
+    kinds = {name.removesuffix("_") for name in PredicateSpec.model_fields}
+    assert kinds == {"judge", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}
 
 
 def test_a_reward_is_its_lowest_predicate() -> None:
