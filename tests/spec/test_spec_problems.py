@@ -161,7 +161,7 @@ def test_sound_files_load(folder: Path) -> None:
             "domain",
             "  python: tools.py:serve",
             "  stateless: true",
-            "6:3: 'tools': give exactly one of python, command, url",
+            "6:3: 'tools': give exactly one of python, sql, command, url",
         ),
         (
             "domain",

@@ -235,6 +235,50 @@ def test_a_world_on_disk_is_an_sqlite_file(tmp_path: Path) -> None:
         base.restored(tmp_path / "no.db")
 
 
+def test_keys_and_values_may_be_any_text() -> None:
+    base = library()
+    world = base.fork()
+    odd = ["", "a\0b", "it's", '"', "[1]", "é", "1", "01", " 1", "B1.state", "\U0001f600", "null"]
+    for text in odd:
+        write(world, "INSERT INTO books VALUES (:t, :t, :t)", t=text)
+        write(world, "INSERT INTO parts VALUES (:t, :n, :t)", t=text, n=2**60)
+    assert {key: row["title"] for key, row in world["books"].items() if key in odd} == dict(
+        zip(odd, odd, strict=True)
+    )
+    other = base.fork()
+    other.query("SELECT 1")  # the database goes to another world, and comes back
+    apply_changes(other, diff(base, world))
+    for table in ("books", "parts"):
+        query = f"SELECT * FROM {table}"
+        base.query(query)
+        assert other.query(query) == world.query(query)
+    write(world, "DELETE FROM books WHERE id <> 'B0'", "DELETE FROM parts")
+    assert sorted(world["books"]) == ["B0"]
+    assert plain(world["parts"]) == {}
+
+
+def test_tables_may_be_strict_computed_and_oddly_named() -> None:
+    base = library(
+        'CREATE TABLE "odd ""name" (k TEXT PRIMARY KEY, n INTEGER CHECK (n > 0)) STRICT',
+        "CREATE TABLE sums (a INTEGER, b INTEGER, s INTEGER AS (a + b), PRIMARY KEY (b, a))",
+        "CREATE TABLE rowid (rowid TEXT, note TEXT)",
+    )
+    world = base.fork()
+    write(
+        world,
+        'INSERT INTO "odd ""name" VALUES (\'x\', 1)',
+        "INSERT INTO sums (a, b) VALUES (1, 2)",
+        "INSERT INTO rowid VALUES ('mine', 'n')",
+    )
+    assert [str(change) for change in diff(base, world)] == [
+        "odd \"name.x: added {'k': 'x', 'n': 1}",
+        "rowid.1: added {'rowid': 'mine', 'note': 'n'}",
+        "sums.[2, 1]: added {'a': 1, 'b': 2}",
+    ]
+    assert base.query("SELECT s FROM sums") == []
+    assert world.query("SELECT s FROM sums") == [{"s": 3}]
+
+
 WRITES = [
     "INSERT OR REPLACE INTO books (id, title) VALUES (:key, :text)",
     "UPDATE books SET title = :text, state = NULL WHERE id = :key",

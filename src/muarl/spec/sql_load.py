@@ -18,15 +18,14 @@ from muarl.spec.document import Node, parse_document
 from muarl.spec.references import Finding, unknown
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec, sql_of
 from muarl.world.sql import Database, Refused, RowError
-from muarl.world.sql.text import first_word, parameters, place_in, statements, tokens
+from muarl.world.sql.rows import table_named
+from muarl.world.sql.text import parameters, place_in, statements, tokens
 
 if TYPE_CHECKING:
     from muarl.spec.domain import DomainSpec
     from muarl.spec.explain import Loc
     from muarl.spec.load import Located
 
-_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH")
-_READS = ("SELECT", "WITH", "VALUES")
 _SLOT = re.compile(r"\{([^{}]*)\}")
 _NAMED = re.compile(
     r"near \"([^\"]+)\"|no such \w+: (\S+)|the (?:function|table) (\w+)|named (\S+)|column: (\S+)"
@@ -122,7 +121,7 @@ class _Seed:
     def _rows(self, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[Loc, str]]:
         for table, of_table in rows.items():
             try:
-                self._database.table(table)
+                table_named(self._database.tables, table)
             except RowError as wrong:
                 yield wrong.loc, str(wrong)
                 continue
@@ -232,12 +231,8 @@ def _statement_problems(
 ) -> Iterator[tuple[int, str]]:
     """Positions in one piece of SQL, and what is wrong there."""
     found = statements(sql)
-    allowed = _WRITES if writes else _READS
     if len(found) != 1:
         yield (found[1].at if found else 0), f"expected one statement, got {len(found)}"
-        return
-    if first_word(sql) not in allowed:
-        yield found[0].at, f"expected {', '.join(allowed[:-1])} or {allowed[-1]}"
         return
     wrong = False
     for name, at in parameters(sql).items():

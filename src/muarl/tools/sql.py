@@ -14,7 +14,7 @@ from muarl.errors import ToolServerError, did_you_mean
 from muarl.spec.sql import SqlGuardSpec, SqlToolSpec, json_schema
 from muarl.world import World, WorldProxy
 from muarl.world.sql import Database, Refused, RowError, SqlWorld
-from muarl.world.sql.database import Transaction
+from muarl.world.sql.transaction import Transaction
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 

@@ -17,10 +17,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from muarl.errors import did_you_mean
-from muarl.json_values import json_problem
 from muarl.world.compare import plain
 from muarl.world.nodes import MapNode
+from muarl.world.sql.rows import RowError, check_column, check_json, exactly, patch_row, table_named
 from muarl.world.sql.rules import TOUCHED, Mode, Refused, Rules
 from muarl.world.sql.tables import (
     Row,
@@ -33,6 +32,7 @@ from muarl.world.sql.tables import (
     table_names,
 )
 from muarl.world.sql.text import first_word
+from muarl.world.sql.transaction import QUERIES, STATEMENTS, Transaction
 
 Result = TypeVar("Result")
 
@@ -41,18 +41,6 @@ _At = tuple[str, str]
 
 MAX_ROWS_WRITTEN = 10_000
 """Rows one call may change; more is a statement that lost its WHERE."""
-
-
-class RowError(Refused):
-    """A row that the tables do not take.
-
-    Attributes:
-        loc: Where: table, key, column, as far as it is known.
-    """
-
-    def __init__(self, loc: Sequence[str], message: str) -> None:
-        self.loc = tuple(loc)
-        super().__init__(message)
 
 
 class Database:
@@ -79,10 +67,10 @@ class Database:
         self.unordered: dict[str, frozenset[str]] = {}
         """Tables whose keys do not count when worlds are compared, and the columns of the keys."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
-        weakref.finalize(self, self._connection.close)
         self._connection.execute("PRAGMA recursive_triggers = ON")  # or REPLACE deletes unnoticed
         self._connection.execute("PRAGMA temp_store = MEMORY")
         self._rules = Rules(self._connection)
+        weakref.finalize(self, self._rules.close)
         self._shown: dict[_At, Row | None] = {}
         """Rows in which the database now differs from `base`; None for a row that is not there."""
 
@@ -93,13 +81,15 @@ class Database:
             Refused: It is wrong, or none that a schema may have.
         """
         word = first_word(statement)
-        if word not in ("CREATE", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"):
+        if word not in ("CREATE", *STATEMENTS):
             raise Refused(f"a schema creates tables and inserts rows; {word} is not allowed")
         if word == "CREATE" and says(statement, "AUTOINCREMENT"):
             # Its counter outlives the dialogue that moved it.
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
         with self._rules.mode(Mode.SCHEMA):
             self._connection.execute(statement)
+        if word != "CREATE":
+            return
         for name in set(table_names(self._connection)) - self.tables.keys():
             with self._rules.mode(Mode.OWN):
                 ordered = in_key_order(self._connection, name, statement)
@@ -112,17 +102,6 @@ class Database:
                     self._connection.execute(f"DROP TABLE main.{quoted(name)}")
                     raise
 
-    def table(self, name: str) -> Table:
-        """A table.
-
-        Raises:
-            RowError: There is none of that name.
-        """
-        if name not in self.tables:
-            known = did_you_mean(name, self.tables) or f"; tables: {', '.join(self.tables)}"
-            raise RowError((name,), f"there is no table {name!r}{known}")
-        return self.tables[name]
-
     def insert(self, table: str, key: str, row: Mapping[str, Any]) -> None:
         """Insert a row of the domain, of which the key may be left out.
 
@@ -130,7 +109,7 @@ class Database:
             RowError: The table does not take it.
         """
         with self._rules.mode(Mode.OWN):
-            self._patch_row(table, key, row)
+            patch_row(self._connection, self.tables, table, key, row)
 
     def insert_columns(self, table: str, columns: Sequence[str], rows: Iterator[list[Any]]) -> None:
         """Insert rows whose values are in the order of `columns`.
@@ -138,9 +117,9 @@ class Database:
         Raises:
             RowError: There is no such table or column, or it does not take a row: its position.
         """
-        known = self.table(table)
+        known = table_named(self.tables, table)
         for column in columns:
-            self._check_column(known, (table,), column)
+            check_column(known, (table,), column)
         for number, values in enumerate(rows):
             try:
                 with self._rules.mode(Mode.OWN):
@@ -161,7 +140,7 @@ class Database:
         """
         parents = referenced(self._connection, list(self.tables))
         for name in (*unordered, *(t.name for t in self.tables.values() if not t.key_in_row)):
-            table = self.table(name)
+            table = table_named(self.tables, name)
             if not table.numbered:
                 message = "its key is the domain's own; only a table that SQLite numbers can be"
                 raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
@@ -177,7 +156,7 @@ class Database:
             rows = self._connection.execute(table.read_all)
             self.base[table.name] = dict(map(table.document, rows))
             for key, row in self.base[table.name].items():
-                _check_json((table.name, key), row)
+                check_json((table.name, key), row)
         views = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")
         self._rules.tables = {name.lower() for name in (*self.tables, *(v for (v,) in views))}
         self._connection.execute(f"CREATE TEMP TABLE {TOUCHED} (name TEXT, key TEXT)")
@@ -188,6 +167,9 @@ class Database:
 
     def problem(self, statement: str, names: Sequence[str], *, writes: bool) -> str | None:
         """Why a statement with these parameters could not run; None if it could."""
+        allowed = STATEMENTS if writes else QUERIES
+        if first_word(statement) not in allowed:
+            return f"expected {', '.join(allowed[:-1])} or {allowed[-1]}"
         try:
             with self._rules.mode(Mode.WRITE if writes else Mode.READ):
                 self._connection.execute(f"EXPLAIN {statement}", dict.fromkeys(names)).close()
@@ -256,11 +238,11 @@ class Database:
             with self._rules.mode(Mode.OWN):
                 self._connection.execute("PRAGMA defer_foreign_keys = ON")
                 for name, rows in patch.items():
-                    self.table(name)
+                    table_named(self.tables, name)
                     if not isinstance(rows, Mapping):
                         raise RowError((name,), "give rows as a mapping from key to columns")
                     for key, row in rows.items():
-                        self._patch_row(name, key, row)
+                        patch_row(self._connection, self.tables, name, key, row)
 
         try:
             self.transact(world, work)
@@ -298,37 +280,8 @@ class Database:
             for key in [key for key in present if key not in found]:
                 del present[key]
             for key, row in found.items():
-                if key not in present or _exactly(plain(present[key])) != _exactly(row):
+                if key not in present or exactly(plain(present[key])) != exactly(row):
                     present[key] = row
-
-    def _patch_row(self, name: str, key: str, row: Any) -> None:
-        table = self.table(name)
-        try:
-            values = table.key_values(key)
-            if row is None:
-                self._connection.execute(table.delete, values)
-                return
-            if not isinstance(row, Mapping):
-                raise RowError((name, key), "give a row as a mapping from column to value")
-            for column, value in row.items():
-                self._check_column(table, (name, key), column)
-                if isinstance(value, (Mapping, list)):
-                    raise RowError((name, key, column), "a column holds text, a number or nothing")
-            there = self._connection.execute(table.read_one, values).fetchone()
-            if there is None:
-                given = {**dict(zip(table.key, values, strict=True)), **row}
-                self._connection.execute(table.insert_of(list(given)), list(given.values()))
-            elif row:
-                self._connection.execute(table.update_of(list(row)), [*row.values(), *values])
-        except RowError:
-            raise
-        except (Refused, sqlite3.Error, OverflowError) as error:
-            raise RowError((name, key), str(error)) from error
-
-    def _check_column(self, table: Table, loc: Sequence[str], column: str) -> None:
-        if column not in table.columns:
-            near = did_you_mean(column, table.columns) or f"; columns: {', '.join(table.columns)}"
-            raise RowError((*loc, column), f"table {table.name!r} has no column {column!r}{near}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -366,7 +319,7 @@ class Database:
                 table, values = self.tables[name], json.loads(key)
                 found = self._connection.execute(table.read_one, values).fetchone()
                 row = None if found is None else table.document(found)[1]
-                _check_json((name, table.key_of(values)), row)
+                check_json((name, table.key_of(values)), row)
                 written[name, table.key_of(values)] = row
         return written
 
@@ -377,7 +330,7 @@ class Database:
         for at in self._shown.keys() | wanted.keys():
             base = self.base[at[0]].get(at[1])
             row = wanted.get(at, base)
-            if _exactly(row) != _exactly(self._shown.get(at, base)):
+            if exactly(row) != exactly(self._shown.get(at, base)):
                 stale[at] = row
         if stale:
             self._put(stale)
@@ -410,46 +363,3 @@ class Database:
             changed = rows._changed() if rows._base is base else None
             for key in {*base, *rows} if changed is None else changed:
                 yield (name, key), plain(rows._peek(key)) if key in rows else None
-
-
-class Transaction:
-    """What a call may do while it is under way."""
-
-    def __init__(self, connection: sqlite3.Connection, rules: Rules) -> None:
-        self._connection = connection
-        self._rules = rules
-
-    def query(
-        self, query: str, parameters: Mapping[str, Any], limit: int | None = None
-    ) -> list[Row]:
-        """Rows that a query answers, `limit` of them at most.
-
-        Raises:
-            Refused: It may not run, or failed.
-        """
-        with self._rules.mode(Mode.READ):
-            rows = self._connection.execute(query, parameters)
-            columns = [column[0] for column in rows.description]
-            found = rows.fetchall() if limit is None else rows.fetchmany(limit)
-            rows.close()
-        return [dict(zip(columns, row, strict=True)) for row in found]
-
-    def write(self, statement: str, parameters: Mapping[str, Any]) -> None:
-        """Run a statement.
-
-        Raises:
-            Refused: It may not run, or failed.
-        """
-        with self._rules.mode(Mode.WRITE):
-            self._connection.execute(statement, parameters).close()
-
-
-def _exactly(row: Row | None) -> Any:
-    """A row as SQLite tells values apart: 3 is not 3.0."""
-    return row and {column: (type(value), value) for column, value in row.items()}
-
-
-def _check_json(loc: _At, row: Row | None) -> None:
-    problem = json_problem(row or {})
-    if problem:
-        raise RowError(loc, f"row {loc[1]!r} of {loc[0]!r} is none of a world: {problem}")

@@ -119,6 +119,11 @@ class Rules:
         connection.set_authorizer(self._authorize)
         connection.set_progress_handler(self._step, _STEPS_AT_ONCE)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._dates.close()
+        self._connection.close()
+
     @contextmanager
     def mode(self, mode: Mode) -> Iterator[None]:
         """Within the block, what `mode` says may run.

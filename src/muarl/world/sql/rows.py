@@ -1,0 +1,101 @@
+"""Rows as documents give them, and what tables say to them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muarl.errors import did_you_mean
+from muarl.json_values import json_problem
+from muarl.world.sql.rules import Refused
+from muarl.world.sql.tables import Row, Table
+
+
+class RowError(Refused):
+    """A row that the tables do not take.
+
+    Attributes:
+        loc: Where: table, key, column, as far as it is known.
+    """
+
+    def __init__(self, loc: Sequence[str], message: str) -> None:
+        self.loc = tuple(loc)
+        super().__init__(message)
+
+
+def table_named(tables: Mapping[str, Table], name: str) -> Table:
+    """A table.
+
+    Raises:
+        RowError: There is none of that name.
+    """
+    if name not in tables:
+        known = did_you_mean(name, tables) or f"; tables: {', '.join(tables)}"
+        raise RowError((name,), f"there is no table {name!r}{known}")
+    return tables[name]
+
+
+def check_column(table: Table, loc: Sequence[str], column: str) -> None:
+    """Make sure that a table has a column.
+
+    Raises:
+        RowError: It has none of that name; `loc` says where it is named.
+    """
+    if column not in table.columns:
+        near = did_you_mean(column, table.columns) or f"; columns: {', '.join(table.columns)}"
+        raise RowError((*loc, column), f"table {table.name!r} has no column {column!r}{near}")
+
+
+def patch_row(
+    connection: sqlite3.Connection, tables: Mapping[str, Table], name: str, key: str, row: Any
+) -> None:
+    """Insert a row, or change the columns that are given of one that is there.
+
+    Args:
+        connection: Where the tables are.
+        tables: By name.
+        name: Of the table.
+        key: Of the row; its columns may be left out of `row`.
+        row: Column to value; None for a row that goes.
+
+    Raises:
+        RowError: The table does not take it.
+    """
+    table = table_named(tables, name)
+    try:
+        values = table.key_values(key)
+        if row is None:
+            connection.execute(table.delete, values)
+            return
+        if not isinstance(row, Mapping):
+            raise RowError((name, key), "give a row as a mapping from column to value")
+        for column, value in row.items():
+            check_column(table, (name, key), column)
+            if isinstance(value, (Mapping, list)):
+                raise RowError((name, key, column), "a column holds text, a number or nothing")
+        if connection.execute(table.read_one, values).fetchone() is None:
+            given = {**dict(zip(table.key, values, strict=True)), **row}
+            connection.execute(table.insert_of(list(given)), list(given.values()))
+        elif row:
+            connection.execute(table.update_of(list(row)), [*row.values(), *values])
+    except RowError:
+        raise
+    except (Refused, sqlite3.Error, OverflowError) as error:
+        raise RowError((name, key), str(error)) from error
+
+
+def exactly(row: Row | None) -> Any:
+    """A row as SQLite tells values apart: 3 is not 3.0."""
+    return row and {column: (type(value), value) for column, value in row.items()}
+
+
+def check_json(loc: Sequence[str], row: Row | None) -> None:
+    """Make sure that a world can hold a row.
+
+    Raises:
+        RowError: A value is no JSON.
+    """
+    problem = json_problem(row or {})
+    if problem:
+        raise RowError(loc, f"row {loc[1]!r} of {loc[0]!r} is none of a world: {problem}")
