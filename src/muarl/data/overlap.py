@@ -103,7 +103,8 @@ class Traits:
         for kind, name, value in _told(task):
             features.add(f"{kind} {name} {value}")
             entities |= {value} - {""}
-        features |= set(islice(_leaves(task.world, "world"), _WORLD_LEAVES))
+        if task.world:
+            features |= set(islice(_leaves(task.world, "world"), _WORLD_LEAVES))
         return cls(frozenset(features), frozenset(entities), tuple(c.tool for c in task.gold))
 
     def similarity(self, other: Traits) -> float:
