@@ -147,7 +147,7 @@ def test_a_task_that_is_nearly_one_that_is_trained_on_is_refused_with_the_pair_L
     refuse_near_duplicates(domain, run())
     trained = second.model_copy(update={"goal": goal})
     domain._tasks["train"] = (first, trained, *others)
-    message = "split 'held_out' has 1 tasks nearly the same .* 'twin' like 'train-1'"
+    message = "split 'held_out' has 1 tasks nearly the same .*'twin' like 'train-1'"
     with pytest.raises(SpecError, match=message):
         refuse_near_duplicates(domain, run())
     with pytest.raises(SpecError, match=message):
