@@ -197,12 +197,12 @@ class Domain:
         """What predicates may look at."""
         return Evidence(
             world=world,
-            initial=self.world_for(task),
             gold_world=gold_world,
             turns=turns,
             opening=opening,
             writes=self.spec.writes,
             judges=self.judges,
+            begin=lambda: self.world_for(task),
             load=lambda ref: self._python.load(ref, ("reward",)),
         )
 

@@ -125,9 +125,9 @@ def test_many_findings_are_cut_and_counted(
     task = task.replace("tool: cancel", "tool: nope")
     tasks = "".join(task.replace("cancel-1", f"cancel-{i}") for i in range(23))
     (folder / "tasks.yaml").write_text(f"{head}tasks:\n{tasks}")
-    assert main(["check", str(folder)]) == 2
+    assert main(["check", str(folder)]) == 1
     out = capsys.readouterr().out.splitlines()
-    assert out[-2:] == ["and 3 more; --json prints all", "23 findings"]
+    assert out[-2:] == ["and 54 more; --json prints all", "74 findings"], "pairs of tasks too"
     assert sum("unknown tool 'nope'" in line for line in out) == 20
 
 
@@ -140,3 +140,22 @@ def test_what_the_authors_code_prints_is_no_part_of_the_answer(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["sound"]
     assert "imported" in captured.err
+
+
+def test_mutated_gold_runs_and_what_passes_without_skill_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(folder), "--fuzz", "5"]) == 0
+    assert "  5 gold runs with a mistake: " in capsys.readouterr().out
+    spoil(folder / "domain.yaml", "- gold_world: true", "- never_called: {tool: look}")
+    spoil(folder / "domain.yaml", "reward:", "floor: 1.0\nreward:")
+    spoil(
+        folder / "tasks.yaml",
+        "gold:\n      - tool: cancel\n        arguments: {order_id: W1}",
+        "gold: []",
+    )
+    assert main(["check", str(folder), "--fuzz", "5", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"]["refuse_all"] == ["cancel-1"]
+    assert found["fuzz"] == {"runs": 0, "counted": 0, "passed": 0}
+    assert [finding["check"] for finding in found["findings"]] == ["coverage"]

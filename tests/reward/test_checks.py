@@ -59,7 +59,7 @@ def judged(
 ) -> PredicateResult:
     evidence = Evidence(
         world=world,
-        initial=BASE,
+        begin=BASE.fork,
         gold_world=gold,
         turns=turns,
         opening="Hello.",
@@ -216,3 +216,150 @@ def test_a_reward_is_its_lowest_predicate() -> None:
     assert reward_of(scores(1.0, 0.5, None)) == 0.5
     assert reward_of(scores(1.0, None)) == 1.0
     assert reward_of(scores(None)) == 0.0, "what cannot be judged is not earned"
+
+
+SENT = BASE.fork({"orders": {"W1": {"status": "sent", "note": None}, "W2": {"n": 3.0}}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "score", "reason"),
+    [
+        ({"path": "orders.W1.status", "one_of": ["x", "sent"]}, 1, "orders.W1.status is 'sent'"),
+        ({"path": "orders.W1.status", "one_of": ["x", "y"]}, 0, "orders.W1.status is 'sent'"),
+        ({"path": "orders.W1.n", "one_of": [3.0]}, 1, "orders.W1.n is 3"),
+        ({"path": "orders.W1.note", "one_of": [None]}, 1, "orders.W1.note is None"),
+        ({"path": "orders.W1.status", "matches": "^se"}, 1, "orders.W1.status is 'sent'"),
+        ({"path": "orders.W1.status", "matches": "^en"}, 0, "orders.W1.status is 'sent'"),
+        ({"path": "orders.W1.n", "matches": "3"}, 0, "orders.W1.n is 3, which is no text"),
+        (
+            {"path": "orders.W1.status", "changed": True},
+            1,
+            "orders.W1.status is 'sent', it was 'pending' before",
+        ),
+        ({"path": "orders.W1.n", "changed": True}, 0, "orders.W1.n is 3, as before"),
+        ({"path": "orders.W1.n", "changed": False}, 1, "orders.W1.n is 3, as before"),
+        (
+            {"path": "orders.W2", "changed": True},
+            1,
+            "orders.W2 is {'n': 3.0}, it was absent before",
+        ),
+        ({"path": "orders.W9", "changed": False}, 1, "orders.W9 is absent, as before"),
+    ],
+)
+def test_what_a_value_may_have_to_be(spec: dict[str, Any], score: float, reason: str) -> None:
+    assert found({"world": spec}, world=SENT) == (score, reason)
+
+
+def test_a_path_that_is_gone_has_changed() -> None:
+    gone = BASE.fork()
+    del gone["orders"]["W1"]
+    assert found({"world": {"path": "orders.W1", "changed": True}}, world=gone)[0] == 1
+
+
+def test_a_pattern_is_not_tried_on_a_text_of_any_length() -> None:
+    long = BASE.fork({"note": "a" * 20_001})
+    assert found({"world": {"path": "note", "matches": "a"}}, world=long) == (
+        0,
+        "note has more than 20000 characters",
+    )
+
+
+class Tables(World):
+    """A world that answers queries, as one of tables does."""
+
+    def query(
+        self, sql: str, parameters: dict[str, Any], limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        assert limit == 1
+        rows = [{"status": order["status"], "n": 1} for order in self["orders"].values()]
+        return rows if sql == "SELECT status" and parameters == {"id": "W1"} else []
+
+    def fork(self, patch: Any = None) -> Tables:
+        return Tables(super().fork(patch))
+
+
+def test_what_a_query_gives_is_the_first_value_of_the_first_row() -> None:
+    tables = Tables({"orders": {"W1": {"status": "sent"}}})
+    query = {"query": "SELECT status", "parameters": {"id": "W1"}}
+    assert found({"sql": {**query, "equals": "sent"}}, world=tables) == (1, "the query is 'sent'")
+    assert found({"sql": {**query, "equals": "pending"}}, world=tables)[0] == 0
+    assert found({"sql": {"query": "SELECT 1", "one_of": [None]}}, world=tables)[0] == 1
+    with pytest.raises(RewardError, match="the world is no database; use a `world` predicate"):
+        found({"sql": {**query, "equals": "sent"}})
+
+
+def test_how_often_a_tool_was_called() -> None:
+    twice = [turn("", CANCEL, CANCEL)]
+    assert found({"called": {"tool": "cancel", "at_least": 2}}, twice)[0] == 1
+    assert found({"called": {"tool": "cancel", "at_least": 3}}, twice) == (
+        0,
+        "cancel was called successfully 2 times, not 3",
+    )
+    assert found({"called": {"tool": "cancel", "at_most": 1}}, twice) == (
+        0,
+        "cancel was called 2 times",
+    )
+    assert found({"never_called": {"tool": "cancel", "arguments": {"n": 4}}}, twice)[0] == 1
+    assert found({"never_called": {"tool": "cancel", "arguments": {"n": 3}}}, twice)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("of", "number"),
+    [("turns", 4), ("messages", 2), ("calls", 3), ("tool_errors", 1), ("questions", 1)],
+)
+def test_what_can_be_counted(of: str, number: int) -> None:
+    dialogue = [
+        turn("Which one?", act="tell:order_id"),
+        turn("Shall I?", CANCEL),
+        turn("", ("look", {}, True), ("look", {}, False)),
+        turn("Done.", act="stop"),
+    ]
+    assert found({"count": {"of": of, "at_most": number}}, dialogue)[0] == 1
+    assert found({"count": {"of": of, "at_least": number}}, dialogue)[0] == 1
+    score, reason = found({"count": {"of": of, "at_least": number + 1}}, dialogue)
+    assert (score, reason) == (
+        0,
+        f"{of.replace('_', ' ')}: {number}, allowed at least {number + 1}",
+    )
+    assert found({"count": {"of": of, "at_most": number - 1}}, dialogue)[0] == 0
+
+
+def test_what_was_said_is_quoted() -> None:
+    heard = [turn("Hello.", act="next"), turn("You get $1,234.50 back.", act="stop")]
+    result = judged({"said": {"text": "1234.5"}}, heard)
+    assert (result.score, result.reason) == (1, "'1234.5' was said in turn 1")
+    assert result.evidence == "You get $1,234.50 back."
+    assert judged({"never_said": {"text": "$1234.50"}}, heard).evidence == heard[1].message.content
+
+
+@pytest.mark.parametrize(
+    ("answer", "score", "reason"),
+    [
+        (True, 1, "checks.py:f returned True"),
+        (False, 0, "checks.py:f returned False"),
+        (0.25, 0.25, "checks.py:f returned 0.25"),
+        (None, None, "checks.py:f returned None"),
+        ((0, "no refund"), 0, "no refund"),
+        ((None, "nothing to refund"), None, "nothing to refund"),
+    ],
+)
+def test_a_function_of_the_domain_decides(answer: Any, score: float | None, reason: str) -> None:
+    spec = {"python": {"function": "checks.py:f", "arguments": {"order": "W1"}}}
+    seen: list[Any] = []
+
+    def check(evidence: Evidence, order: str) -> Any:
+        seen.append((order, evidence.world["orders"]["W1"]["status"], evidence.opening))
+        evidence.world["orders"]["W1"]["status"] = "spoilt by looking"
+        return answer
+
+    world = BASE.fork()
+    result = judged(spec, world=world, load={"checks.py:f": check}.__getitem__)
+    assert (result.score, result.reason) == (score, reason)
+    assert seen == [("W1", "pending", "Hello.")]
+    assert world["orders"]["W1"]["status"] == "pending", "looking changes nothing"
+
+
+@pytest.mark.parametrize("answer", [2, -0.5, float("nan"), "yes", (1, 2), object()])
+def test_a_function_that_answers_nonsense_is_the_authors_error(answer: Any) -> None:
+    with pytest.raises(RewardError, match="expected true or false"):
+        judged({"python": {"function": "c.py:f"}}, load=lambda _: lambda _: answer)

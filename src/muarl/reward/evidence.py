@@ -57,23 +57,28 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         world: Final world of the dialogue.
-        initial: The world it began with.
         gold_world: World after the task's gold calls.
         turns: What happened, in order.
         opening: The user's first message.
         writes: The domain's write tools.
         judges: Who answers `judge` predicates.
+        begin: Makes the world that the dialogue began with.
         load: Finds what a `python` predicate names, `file.py:name`.
     """
 
     world: World
-    initial: World
     gold_world: World
     turns: Sequence[Turn]
     opening: str
     writes: Sequence[str]
     judges: Judges
+    begin: Callable[[], World]
     load: Callable[[str], Any]
+
+    @property
+    def initial(self) -> World:
+        """The world the dialogue began with, a fork of its own."""
+        return self.begin()
 
     def calls(self) -> Iterator[Call]:
         """Every tool call that was answered, in order."""

@@ -20,7 +20,6 @@ def python(spec: PythonSpec, evidence: Evidence) -> Finding:
     forked = structs.replace(
         evidence,
         world=evidence.world.fork(),
-        initial=evidence.initial.fork(),
         gold_world=evidence.gold_world.fork(),
     )
     answer = evidence.load(spec.function)(forked, **spec.arguments)

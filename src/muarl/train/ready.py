@@ -7,7 +7,7 @@ from pathlib import Path
 
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluation_tasks, training_splits
+from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
 from muarl.seeds import generator
@@ -33,6 +33,7 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     spec = run.spec
     domain = load_domain_of(run)
     first = evaluation_tasks(domain, spec)[0]  # refuses if they are trained on
+    refuse_near_duplicates(domain, spec)
     run.refuse(_findings(run, domain))
     domain.user(spec.user, first, first.personas[0], 0)
     await domain.tools()
@@ -102,7 +103,9 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
             before = load_spec(spec, RunSpec)
             trained_in = before.resolve(before.spec.domain).resolve()
             if domain.folder.resolve() in (trained_in, trained_in.parent):
-                evaluation_tasks(domain, run, training_splits(before.spec))
+                trained = training_splits(before.spec)
+                evaluation_tasks(domain, run, trained)
+                refuse_near_duplicates(domain, run, trained)
             return
 
 

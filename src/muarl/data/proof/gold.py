@@ -126,7 +126,9 @@ async def gold_findings(
     found = []
     try:
         best = await scored(subject, task, gold.world, gold, wanted)
-        trained = await scored(subject, task, gold.world, gold, in_training)
+        trained = best
+        if in_training is not wanted:
+            trained = await scored(subject, task, gold.world, gold, in_training)
         idle = await scored(subject, task, gold.world, nothing, wanted)
     except EpisodeError as error:
         return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None, None

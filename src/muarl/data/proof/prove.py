@@ -11,7 +11,7 @@ from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
 from muarl.data.proof.gold import GoldRun, gold_findings
 from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
-from muarl.data.proof.reach import reach_findings
+from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import read_findings, reads_of
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
@@ -171,6 +171,7 @@ class _Prover:
     async def _prove_reads(self) -> None:
         """Extra reads change nothing; one finding for a tool that writes, one for each task."""
         subject, reads = self.subject, reads_of(self.subject, self._tools)
+        public = public_words(subject, self._tools)
         found: list[ProofFinding] = []
         for tasks in subject.tasks.values():
             for task in spread(tasks, self._dialogues):
@@ -184,7 +185,7 @@ class _Prover:
                 found += more
                 self._used |= used
             for task in tasks:
-                found += await reach_findings(subject, task, self._tools, reads)
+                found += await reach_findings(subject, task, public, reads)
         self.proof.findings += found
 
     async def _prove_dialogues(self) -> None:

@@ -22,25 +22,54 @@ _WORDED = 5
 """Words from which a text is the agent's own."""
 _CALLS = 64
 """Calls made to find what one persona does not tell."""
+Need = tuple[int, str, str]
+"""Position of a gold call, name of an argument, and a text in it."""
+
 _PIECE = re.compile(r"[\w@.#+-]*\w")
 
 
+def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Words:
+    """What the rules and the tools' descriptions say: known to every agent."""
+    return Words([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
+
+
+class Words:
+    """Texts in which values are looked for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = [tokens(text) for text in texts]
+        self._known = {token for text in self._texts for token in text}
+
+    def hold(self, value: str) -> bool:
+        """Whether one of them says a value."""
+        wanted = tokens(value)
+        if wanted[0][0] == "word" and wanted[0] not in self._known:
+            return False  # most values are in none
+        return any(holds(text, wanted) for text in self._texts)
+
+
 async def reach_findings(
-    subject: Subject, task: TaskSpec, tools: Sequence[ToolSpec], reads: Sequence[ToolSpec]
+    subject: Subject, task: TaskSpec, public: Words, reads: Sequence[ToolSpec]
 ) -> list[ProofFinding]:
     """Values in a task's gold calls that a persona neither tells nor leads to.
+
+    Args:
+        subject: The domain.
+        task: The task.
+        public: What every agent knows; see `public_words`.
+        reads: Tools that only look.
 
     Raises:
         ToolServerError: The server did not start, or died.
     """
-    needed = [at for at in _needed(task) if not _is_public(subject, tools, at[2])]
+    needed = [at for at in _needed(task) if not public.hold(at[2])]
     found = []
     for persona in task.personas:
         told = _told(subject, task, persona)
-        missing = [at for at in needed if not any(_in(at[2], text) for text in told)]
+        words = Words(told)
+        missing = [at for at in needed if not words.hold(at[2])]
         if missing:
-            read = await _found_by_reading(subject, task, told, reads)
-            missing = [at for at in missing if not any(_in(at[2], text) for text in read)]
+            missing = await _not_found(subject, task, missing, told, reads)
         for index, name, value in missing:
             message = (
                 f"nobody can know {value!r}, which gold call {index + 1} needs as {name!r}: persona "
@@ -51,8 +80,7 @@ async def reach_findings(
     return found
 
 
-def _needed(task: TaskSpec) -> Iterator[tuple[int, str, str]]:
-    """Position of a gold call, name of an argument, and a text in it."""
+def _needed(task: TaskSpec) -> Iterator[Need]:
     for index, call in enumerate(task.gold):
         for name, value in call.arguments.items():
             for text in _texts(value):
@@ -71,15 +99,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _is_public(subject: Subject, tools: Sequence[ToolSpec], value: str) -> bool:
-    described = msgspec.json.encode(list(tools)).decode()
-    return _in(value, subject.domain.spec.rules) or _in(value, described)
-
-
-def _in(value: str, text: str) -> bool:
-    return holds(tokens(text), tokens(value))
-
-
 def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
     """What a persona tells, asked or not: her ledger's facts, or her goal where she has no ledger."""
     script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
@@ -94,16 +113,20 @@ def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
     return told
 
 
-async def _found_by_reading(
-    subject: Subject, task: TaskSpec, told: Sequence[str], reads: Sequence[ToolSpec]
-) -> list[str]:
-    """Answers of tools that only look, called with what was told and with what they answered."""
+async def _not_found(
+    subject: Subject,
+    task: TaskSpec,
+    missing: Sequence[Need],
+    told: Sequence[str],
+    reads: Sequence[ToolSpec],
+) -> list[Need]:
+    """What no tool that only looks answers, asked with what was told and with what was answered."""
     world = subject.domain.world_for(task)
-    answers: list[str] = []
+    left = list(missing)
     known = list(told) if task.user is not None else _pieces(told)
     tried: set[tuple[str, bytes]] = set()
     async with subject.domain.server.session(world) as session:
-        for _ in range(_CALLS):
+        while left and len(tried) < _CALLS:
             untried = (
                 (tool.name, arguments)
                 for tool in reads
@@ -116,9 +139,10 @@ async def _found_by_reading(
             tried.add((name, _key(arguments)))
             result = await session.call(ToolCall(f"reach_{len(tried)}", name, arguments))
             if not result.is_error:
-                answers.append(result.content)
+                answer = Words([result.content])
+                left = [need for need in left if not answer.hold(need[2])]
                 known = list(dict.fromkeys([*known, *_pieces([result.content])]))
-    return answers
+    return left
 
 
 def _pieces(texts: Sequence[str]) -> list[str]:

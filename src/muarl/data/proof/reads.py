@@ -50,8 +50,9 @@ async def read_findings(
         for tool in reads:
             if change := await _look(session, run, tool, task):
                 return [_writes(subject, tool, task, change)], run.tools
-    for training in (False, True):
-        wanted = [p for p in domain.reward_for(task, training=training) if not _limits(p, reads)]
+    rewards = [domain.reward_for(task, training=training) for training in (False, True)]
+    for reward in rewards if rewards[0] is not rewards[1] else rewards[:1]:
+        wanted = [predicate for predicate in reward if not _limits(predicate, reads)]
         results = await scored(subject, task, gold.world, run, wanted)
         if wanted and reward_of(results) < 1:
             message = (
