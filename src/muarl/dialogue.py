@@ -258,7 +258,7 @@ class Dialogue:
         answers = []
         number = len(self._log.turns) - 1
         for index, call in enumerate(turn.message.tool_calls):
-            if self._domain.spec.writes_outside and call.name in self._domain.spec.writes:
+            if call.name in self._domain.spec.writes and self._domain.spec.writes_outside:
                 # Before the call: one that times out may have been carried out all the same.
                 self._effect = self._effect or call.name
             which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"

@@ -39,6 +39,9 @@ PLAN = [
 ELSEWHERE = {
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
+    "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
+    ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",
+    ".venv/bin/muarl check domains/tickets": "likewise",
     "python benchmarks/quickstart.py --json": "takes half an hour; its parts are tested",
 }
 """Commands that are not, and why."""

@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from documents import DOCUMENTS, ROOT, Block, blocks, inline_code
@@ -39,8 +39,9 @@ def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     models = (RunSpec, DomainSpec, TasksFile)
     model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     for name, value in document.items():
-        field = model.model_fields[name].rebuild_annotation()
-        TypeAdapter(field).validate_python(value, strict=True)
+        field = model.model_fields[name]
+        whole: Any = Annotated[field.annotation, field]
+        TypeAdapter(whole).validate_python(value, strict=True)
 
 
 @pytest.mark.parametrize("block", IN_PYTHON, ids=place)

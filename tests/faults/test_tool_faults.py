@@ -11,8 +11,8 @@ from fault_kit import FEW_TASKS, RATE, num_lost, play, serve_notes
 from muarl.domain import Domain
 from muarl.testing import FaultPlan, FaultyToolServer, broken_serve, broken_server
 from muarl.testing.servers import HARMLESS, WORLD_RESOURCE, Fault, MemoryFault, sound_server
+from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.session import Limits
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
 pytestmark = pytest.mark.anyio

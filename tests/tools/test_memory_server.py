@@ -19,8 +19,8 @@ from tool_kit import call
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult
 from muarl.testing import run_in_virtual_time
+from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.session import Limits
 from muarl.world import World
 
 pytestmark = pytest.mark.anyio

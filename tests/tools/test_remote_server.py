@@ -19,8 +19,8 @@ from tool_kit import call, no_python
 from muarl.errors import SetupError, ToolServerError
 from muarl.spec.tools import StateSpec, UrlToolsSpec
 from muarl.tools import tool_server
+from muarl.tools.carrier import Limits
 from muarl.tools.remote import RemoteToolServer
-from muarl.tools.session import Limits
 from muarl.world import World, plain
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ import pytest
 from mcp.server import MCPServer
 from tool_kit import call
 
+from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.session import Limits
 from muarl.world import World
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from tool_kit import call
 
 from muarl.errors import ToolServerError
 from muarl.spec.tools import ToolLimitsSpec
+from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.session import Limits
 from muarl.tools.several import SeveralToolServers
 from muarl.world import World
 

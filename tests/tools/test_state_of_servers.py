@@ -13,8 +13,8 @@ from tool_kit import call
 
 from muarl.errors import ToolServerError
 from muarl.spec.tools import SetupCallSpec, StateSpec
+from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
-from muarl.tools.session import Limits
 from muarl.tools.state import StatefulToolServer
 from muarl.world import World, diff, plain
 

@@ -16,8 +16,8 @@ from muarl.errors import ToolServerError
 from muarl.spec.tools import CommandToolsSpec
 from muarl.testing.servers import WORLD_RESOURCE, Fault, broken_server, sound_server
 from muarl.tools import tool_server
+from muarl.tools.carrier import Limits
 from muarl.tools.protocol import ToolServer
-from muarl.tools.session import Limits
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World, diff, plain
 

@@ -80,7 +80,7 @@ class Node:
         node: Node | None = self
         path: list[str | int] = []
         for part in loc:
-            if is_tag(part) or (part == 0 and node and isinstance(node.data, dict)):
+            if is_tag(part) or (part == 0 and node and not isinstance(node.data, list)):
                 continue
             path.append(part)
             node = node and node.children.get(part)

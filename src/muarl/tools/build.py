@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, SqlToolsSpec, ToolsSpec
+from muarl.tools.carrier import Limits
 from muarl.tools.protocol import ToolServer
+from muarl.tools.secrets import Secrets
 
 
 class LoadPython(Protocol):
@@ -38,7 +40,6 @@ def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPytho
 
 def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:
     # The MCP SDK takes most of a second to import; only a domain that is used pays for it.
-    from muarl.tools.session import Limits
     from muarl.tools.state import McpServer, StatefulToolServer
 
     limits = Limits(
@@ -60,7 +61,6 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
 
         server = MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
     elif isinstance(spec, CommandToolsSpec):
-        from muarl.tools.secrets import Secrets
         from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
         server = process = StdioToolServer(
@@ -79,7 +79,6 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
             return PooledToolServer(process, spec.pool)
     else:
         from muarl.tools.remote import RemoteToolServer
-        from muarl.tools.secrets import Secrets
 
         server = RemoteToolServer(
             spec.url, headers=spec.headers, secrets=Secrets(spec.secrets), limits=limits

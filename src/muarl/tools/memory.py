@@ -18,9 +18,10 @@ from mcp.server.mcpserver.exceptions import UnexpectedToolError
 
 from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
+from muarl.tools.carrier import DEFAULT_LIMITS, Carrier, Limits
 from muarl.tools.in_process import InProcessClient
 from muarl.tools.sdk_logs import CrashLog, reason, root_logging_kept
-from muarl.tools.session import DEFAULT_LIMITS, Carrier, Limits, McpSession, connected
+from muarl.tools.session import McpSession, connected
 from muarl.world import World, WorldProxy
 
 Serve = Callable[[World], "MCPServer | Server[Any]"]

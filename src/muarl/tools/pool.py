@@ -86,7 +86,7 @@ class PooledToolServer:
                 lent.settled.set()
                 await lent.unused.wait()
         except ToolServerError as error:
-            lent.failure = error
+            lent.failure = str(error)
         finally:
             self._retire(lent)
             lent.settled.set()
@@ -104,7 +104,7 @@ class _Lent:
         self.users = 0
         self.retired = False
         self.session: McpSession | None = None
-        self.failure: ToolServerError | None = None
+        self.failure = ""
         self.settled = anyio.Event()
         self.unused = anyio.Event()
 
@@ -116,5 +116,5 @@ class _Lent:
         """
         await self.settled.wait()
         if self.session is None:
-            raise self.failure or ToolServerError("a shared tool server was closed meanwhile")
+            raise ToolServerError(self.failure or "a shared tool server was closed meanwhile")
         return self.session

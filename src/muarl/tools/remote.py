@@ -9,9 +9,11 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from muarl.tools.carrier import DEFAULT_LIMITS, Carrier, Limits
+from muarl.tools.sdk_client import SdkClient
 from muarl.tools.sdk_logs import CrashLog
 from muarl.tools.secrets import NO_SECRETS, Secrets
-from muarl.tools.session import DEFAULT_LIMITS, Carrier, Limits, McpSession, SdkClient, connected
+from muarl.tools.session import McpSession, connected
 from muarl.world import World
 
 

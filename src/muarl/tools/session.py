@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
 import httpx2
-import msgspec
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -36,10 +35,10 @@ from pydantic import ValidationError
 
 from muarl.errors import ToolServerError, did_you_mean
 from muarl.messages import ToolCall, ToolResult, ToolSpec
-from muarl.spec.tools import StateSpec, ToolLimitsSpec
+from muarl.spec.tools import StateSpec
+from muarl.tools.carrier import Carrier
 from muarl.tools.results import cut, error_text, is_crash, result_text
-from muarl.tools.sdk_logs import CrashLog, hearing, reason
-from muarl.tools.secrets import NO_SECRETS, Secrets
+from muarl.tools.sdk_logs import hearing, reason
 
 _NAME_CHARS = 80
 _SAID_CHARS = 500
@@ -51,68 +50,6 @@ HTTP say of a session they do not know any more."""
 
 AnyRequest = Request[Any, Any]
 Answer = TypeVar("Answer", bound=Result)
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """What a domain allows a server.
-
-    Attributes:
-        start_timeout_s: Seconds that starting and listing the tools may take.
-        call_timeout_s: Seconds one call may take.
-        max_result_chars: Longer results are cut, and say so.
-        on_crash: What a tool gives that raises what it did not mean to: a fault of the server, or
-            an answer that says it failed.
-        hidden: Tools that the policy does not see and cannot call.
-        tools: Tool to limits of its own.
-    """
-
-    start_timeout_s: float = 30.0
-    call_timeout_s: float = 30.0
-    max_result_chars: int = 20_000
-    on_crash: Literal["fault", "answer"] = "fault"
-    hidden: frozenset[str] = frozenset()
-    tools: Mapping[str, ToolLimitsSpec] = {}
-
-    def seconds(self, tool: str) -> float:
-        """How long a call of `tool` may take."""
-        own = self.tools.get(tool)
-        return self.call_timeout_s if own is None else own.call_timeout_s or self.call_timeout_s
-
-    def chars(self, tool: str) -> int:
-        """How long a result of `tool` may be."""
-        own = self.tools.get(tool)
-        return (
-            self.max_result_chars if own is None else own.max_result_chars or self.max_result_chars
-        )
-
-
-DEFAULT_LIMITS = Limits()
-
-
-class Carrier(msgspec.Struct, frozen=True):
-    """What a session must know of its server.
-
-    Attributes:
-        name: How messages name the server.
-        limits: Deadlines and sizes.
-        crashes: Where crashes of its tools are told, once per tool.
-        inside: Entered around everything the server does for this dialogue.
-        last_words: What the server said last on its way out, "" if nothing.
-        secrets: Taken out of what is said of it.
-        waits: Told the scope of each wait for an answer; cancelled early, the answer was unreadable.
-    """
-
-    name: str
-    limits: Limits
-    crashes: CrashLog
-    inside: Callable[[], AbstractContextManager[None]] = nullcontext
-    last_words: Callable[[], str] = str
-    secrets: Secrets = NO_SECRETS
-    waits: Callable[[anyio.CancelScope], None] = lambda _scope: None
-
-    def failure(self, what: str) -> ToolServerError:
-        """The error that says what happened to the server, with its last words."""
-        return ToolServerError(self.secrets.hide(f"{self.name} {what}{self.last_words()}"))
 
 
 class McpClient(Protocol):
@@ -140,48 +77,6 @@ class McpClient(Protocol):
     async def list_tools(self, cursor: str | None, /) -> ListToolsResult:
         """A page of the tools it offers; the first one if `cursor` is None."""
         ...
-
-
-class SdkClient:
-    """The SDK's own client, for servers beyond this process.
-
-    Args:
-        client: Not yet entered.
-        secrets: Taken out of every answer.
-    """
-
-    def __init__(self, client: Client, secrets: Secrets = NO_SECRETS) -> None:
-        self._client = client
-        self._secrets = secrets
-
-    async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
-
-    async def send(self, request: AnyRequest, answer: type[Answer]) -> Answer:
-        try:
-            return self._told(await self._client.session.send_request(request, answer))
-        except MCPError as error:
-            if not self._secrets:
-                raise
-            raise MCPError(code=error.code, message=self._secrets.hide(error.message)) from None
-
-    async def list_tools(self, cursor: str | None) -> ListToolsResult:
-        return self._told(await self._client.list_tools(cursor=cursor))
-
-    def _told(self, answer: Answer) -> Answer:
-        if not self._secrets:
-            return answer
-        text = answer.model_dump_json(by_alias=True)
-        return type(answer).model_validate_json(self._secrets.hide(text))
 
 
 class McpSession:

@@ -21,10 +21,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.spec.tools import HOME, StateSpec
+from muarl.tools.carrier import DEFAULT_LIMITS, Carrier, Limits
 from muarl.tools.home import Home, home
+from muarl.tools.sdk_client import SdkClient
 from muarl.tools.sdk_logs import CrashLog
 from muarl.tools.secrets import NO_SECRETS, Secrets
-from muarl.tools.session import DEFAULT_LIMITS, Carrier, Limits, McpSession, SdkClient, connected
+from muarl.tools.session import McpSession, connected
 from muarl.tools.state import parse_json
 from muarl.world import Json, World, diff, overwrite
 
