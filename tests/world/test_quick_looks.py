@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.world import MapNode, World, canonical_diff, diff, equal
@@ -19,6 +19,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=60, deadline=None)
 @given(json_values, json_values)
 def test_plain_values_are_compared_as_the_worlds_that_hold_them(left: Any, right: Any) -> None:
     views = World({"at": left}), World({"at": right})
@@ -90,6 +91,7 @@ def _loans(books: list[str], first: int = 1) -> dict[str, Any]:
     return {str(i): {"id": i, "book": book} for i, book in enumerate(books, first)}
 
 
+@settings(max_examples=60, deadline=None)
 @given(rows, rows, st.integers(1, 3))
 def test_unordered_rows_differ_as_their_multisets_do(
     left: list[str], right: list[str], first: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.world.sql.text import first_word, parameters, place_in, statements, trailing_words
@@ -17,6 +17,7 @@ pieces = st.lists(
 ).map("".join)
 
 
+@settings(max_examples=60, deadline=None)
 @given(pieces)
 def test_statements_end_where_sqlite_ends_them(sql: str) -> None:
     found = statements(sql)
