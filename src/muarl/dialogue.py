@@ -126,7 +126,10 @@ class Dialogue:
                 outcome = await self._talk(session)
                 waits.now = "the end of the tool session"
             waits.now = "the gold world"
-            verdict = await self._domain.judge(self._task, self._world, self._log.turns)
+            log, training = self._log, self._key.trains
+            verdict = await self._domain.judge(
+                self._task, self._world, log.turns, log.opening, training=training
+            )
         except UserError as fault:
             return self._episode(Outcome.USER_FAULT, fault)
         except EpisodeError as fault:

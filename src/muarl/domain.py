@@ -21,10 +21,18 @@ from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
 from muarl.errors import MuarlError, SpecError, ToolServerError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
-from muarl.record import Turn
-from muarl.reward import Evidence, Verdict, judge
+from muarl.record import Turn, UserReply
+from muarl.reward import EndpointJudges, Evidence, Judges, Verdict, judge
 from muarl.seeds import derive_seed, generator
-from muarl.spec import DomainSpec, Located, RewardFile, TaskSpec, load_domain_spec, load_task_files
+from muarl.spec import (
+    DomainSpec,
+    Located,
+    PredicateSpec,
+    RewardFile,
+    TaskSpec,
+    load_domain_spec,
+    load_task_files,
+)
 from muarl.spec.references import generated_findings, split_findings
 from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
 from muarl.tools import ToolServer, sharing, tool_server
@@ -33,7 +41,7 @@ from muarl.user.scripted import ScriptedUser
 from muarl.world import World
 
 if TYPE_CHECKING:
-    from muarl.user.chat_client import ChatClient
+    from muarl.http.chat_client import ChatClient
 
 
 class Agent(Protocol):
@@ -55,6 +63,7 @@ class Domain:
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
+        self.judges: Judges = EndpointJudges()
         self._base: World | None = None
         self._content: dict[str, Any] | None = None
         self._content_hash = ""
@@ -188,6 +197,9 @@ class Domain:
         task: TaskSpec,
         world: World,
         turns: Sequence[Turn],
+        opening: UserReply,
+        *,
+        training: bool = False,
         predicates: RewardFile | None = None,
     ) -> Verdict:
         """What a dialogue earned that ended with `world`.
@@ -196,24 +208,44 @@ class Domain:
             task: Of the dialogue.
             world: Its final world.
             turns: What happened, in order.
+            opening: The user's first message.
+            training: The training reward counts, where one is declared.
             predicates: Count instead of the task's own and the domain's.
 
         Raises:
             RewardError: A predicate could not be evaluated.
+            EpisodeError: A `judge` predicate's endpoint does not answer.
             ToolServerError: A gold call was answered with an error.
         """
-        evidence = Evidence(
-            world=world,
-            gold_world=await self.gold_world(task),
-            turns=turns,
-            writes=self.spec.writes,
-        )
-        reward = task.reward if task.reward is not None else self.spec.reward
+        evidence = self.evidence(task, world, await self.gold_world(task), turns, opening.text)
+        reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
             reward = predicates.reward
             metrics = metrics if predicates.metrics is None else predicates.metrics
-        return judge(evidence, reward, metrics)
+        return await judge(evidence, reward, metrics)
+
+    def evidence(
+        self, task: TaskSpec, world: World, gold_world: World, turns: Sequence[Turn], opening: str
+    ) -> Evidence:
+        """What predicates may look at."""
+        return Evidence(
+            world=world,
+            gold_world=gold_world,
+            turns=turns,
+            opening=opening,
+            writes=self.spec.writes,
+            judges=self.judges,
+            begin=lambda: self.world_for(task),
+            load=lambda ref: self._python.load(ref, ("reward",)),
+        )
+
+    def reward_for(self, task: TaskSpec, *, training: bool) -> Sequence[PredicateSpec]:
+        """The predicates that count. A training reward counts before any other, while training."""
+        choices = [task.reward, self.spec.reward]
+        if training:
+            choices = [task.training_reward, self.spec.training_reward, *choices]
+        return next(choice for choice in choices if choice is not None)
 
     def draw_persona(self, task: TaskSpec, rng: random.Random) -> str:
         """One of the task's personas, by weight."""

@@ -33,11 +33,11 @@ def test_a_sound_domain_exits_with_0(folder: Path, capsys: pytest.CaptureFixture
     assert out[-2:] == ["  the expert earns 1.000 on train (1)", "sound"]
 
 
-def test_a_gold_call_that_does_not_earn_1_exits_with_2_and_names_its_line(
+def test_a_gold_call_that_does_not_earn_1_exits_with_1_and_names_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(folder / "tasks.yaml", "{order_id: W1}\n", "{order_id: W9}\n")
-    assert main(["check", str(folder)]) == 2
+    assert main(["check", str(folder)]) == 1
     out = capsys.readouterr().out.splitlines()
     assert out[-2:] == [
         (
@@ -76,7 +76,7 @@ def test_json_holds_what_was_found(folder: Path, capsys: pytest.CaptureFixture[s
     assert sound["tasks"] == {"train": 1}
     assert sound["floor"]["refuse_all"]["train"]["value"] == 0
     spoil(folder / "domain.yaml", "writes: [cancel]", "writes: [cancle]")
-    assert main(["check", str(folder), "--json"]) == 2
+    assert main(["check", str(folder), "--json"]) == 1
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding == {
         "check": "names",
@@ -240,3 +240,22 @@ def test_what_the_authors_code_prints_is_no_part_of_the_answer(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["sound"]
     assert "imported" in captured.err
+
+
+def test_mutated_gold_runs_and_what_passes_without_skill_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(folder), "--fuzz", "5"]) == 0
+    assert "  5 gold runs with a mistake: " in capsys.readouterr().out
+    spoil(folder / "domain.yaml", "- gold_world: true", "- never_called: {tool: look}")
+    spoil(folder / "domain.yaml", "reward:", "floor: 1.0\nreward:")
+    spoil(
+        folder / "tasks.yaml",
+        "gold:\n      - tool: cancel\n        arguments: {order_id: W1}",
+        "gold: []",
+    )
+    assert main(["check", str(folder), "--fuzz", "5", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"]["refuse_all"] == ["cancel-1"]
+    assert found["fuzz"] == {"runs": 0, "counted": 0, "passed": 0}
+    assert [finding["check"] for finding in found["findings"]] == ["coverage"]

@@ -14,7 +14,7 @@ from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import HeldOut, evaluation_tasks
+from muarl.evaluate.held_out import HeldOut, evaluation_tasks, refuse_near_duplicates
 from muarl.record import Outcome
 from muarl.seeds import generator
 from muarl.spec import FactSpec, PredicateSpec, RequestSpec, RunSpec, UserGoalSpec
@@ -135,6 +135,24 @@ def test_the_training_split_itself_is_refused_L10(shop: Path) -> None:
             evaluation_tasks(load_domain(shop), spec)
     untrained = run(eval={"split": "train"}, grpo=None)
     assert len(evaluation_tasks(load_domain(shop), untrained)) == 3
+
+
+def test_a_task_that_is_nearly_one_that_is_trained_on_is_refused_with_the_pair_L10(
+    shop: Path,
+) -> None:
+    goal = "Have order W1 cancelled, which you made by mistake last night, and be told so by mail."
+    domain = planted(shop, "twin", goal=goal.replace("mail", "phone"))
+    first, second, *others = domain.tasks("train")
+    assert second.gold[0].arguments == {"order_id": "W1"}
+    refuse_near_duplicates(domain, run())
+    trained = second.model_copy(update={"goal": goal})
+    domain._tasks["train"] = (first, trained, *others)
+    message = "split 'held_out' has 1 tasks nearly the same .*'twin' like 'train-1'"
+    with pytest.raises(SpecError, match=message):
+        refuse_near_duplicates(domain, run())
+    with pytest.raises(SpecError, match=message):
+        refuse_near_duplicates(domain, run(grpo=None), trained=["train"])
+    refuse_near_duplicates(domain, run(grpo=None, cold_start=None))
 
 
 @pytest.mark.anyio

@@ -22,6 +22,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --resume",

@@ -16,7 +16,7 @@ from muarl.data.replay import replay_all
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain, load_domain
 from muarl.messages import Message, ToolCall
-from muarl.record import Episode, Outcome
+from muarl.record import Episode, Outcome, UserReply
 from muarl.record.codec import decode_episode, encode_episode
 from muarl.spec import TaskSpec
 from muarl.spec.run import ScriptedUserSpec, UserSpec
@@ -93,7 +93,7 @@ async def test_stored_episodes_are_replayed_and_their_worlds_known() -> None:
         world, gold = tasks.final_world(episode), await domain.gold_world(tasks.of(episode))
         assert isinstance(world, SqlWorld)
         assert canonical_diff(gold, world, world.unordered) == []
-        verdict = await domain.judge(tasks.of(episode), world, episode.turns)
+        verdict = await domain.judge(tasks.of(episode), world, episode.turns, episode.opening)
         assert verdict.reward == episode.reward
 
 
@@ -107,14 +107,14 @@ async def test_holds_in_another_order_are_the_same_holds() -> None:
             result = await session.call(ToolCall("1", call.tool, call.arguments))
             assert result.content == "ok"
     assert diff(await domain.gold_world(task), world) != []
-    assert (await domain.judge(task, world, [])).reward == 1
+    assert (await domain.judge(task, world, [], UserReply(""))).reward == 1
 
 
 @pytest.mark.anyio
 async def test_a_world_that_is_not_the_gold_one_is_explained_by_table_key_and_column() -> None:
     domain = library()
     task = next(task for task in TASKS if task.id == "renew-middlemarch")
-    verdict = await domain.judge(task, domain.world_for(task), [])
+    verdict = await domain.judge(task, domain.world_for(task), [], UserReply(""))
     assert verdict.reward == 0
     assert "loans.B103.due: '2026-03-24' -> '2026-03-10'" in verdict.rewards[0].reason
 

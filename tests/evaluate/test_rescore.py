@@ -93,12 +93,12 @@ def test_an_episode_of_another_task_stops_it() -> None:
 
 
 def test_a_predicate_that_fails_names_the_episode(monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl.reward import predicates
+    from muarl.reward import verdict
 
     def fail(*_arguments: object) -> None:
         raise ZeroDivisionError("no words")
 
     episode = next(iter(play("asyncio", 64).values()))
-    monkeypatch.setitem(predicates._CHECKS, "said", fail)
+    monkeypatch.setitem(verdict._CHECKS, "said", fail)
     with pytest.raises(RewardError, match=rf"{episode.key}: predicate .* no words"):
         rescored([episode], {"said": {"text": "done"}})

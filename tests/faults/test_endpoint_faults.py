@@ -60,7 +60,7 @@ async def with_llm_user(
 async def test_no_failure_of_a_users_endpoint_becomes_a_reward_L2(
     domain: Domain, fault: HttpFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muarl.user.chat_client._TRIES", 1)
+    monkeypatch.setattr("muarl.http.chat_client._TRIES", 1)
     plan = FaultPlan([fault], rate=RATE, seed=1)
     lost = await with_llm_user(domain, plan, timeout_s=1.0 if fault == "hang" else 20.0)
     assert (lost > 0) == (fault != "slow")

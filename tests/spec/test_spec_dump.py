@@ -77,10 +77,22 @@ facts = st.lists(st.builds(FactSpec, id=ids, value=text), max_size=2)
 plain_requests = st.builds(RequestSpec, ask=ids, facts=facts)
 requests = plain_requests | st.builds(RequestSpec, ask=ids, facts=facts, instead=plain_requests)
 goals = st.builds(UserGoalSpec, requests=st.lists(requests, min_size=1, max_size=2), facts=facts)
-predicates = st.one_of(
+plain_predicates = st.one_of(
     st.just({"gold_world": True}),
-    st.builds(lambda p, e: {"world": {"path": p, "equals": e}}, text, json),
-    st.builds(lambda t: {"said": {"text": t}}, text),
+    st.builds(lambda p, e: {"world": {"path": p, "one_of": [e]}}, text, json),
+    st.builds(
+        lambda p, e: {"world": {"path": p, "equals": e}}, text, json.filter(lambda e: e is not None)
+    ),
+    st.builds(lambda t: {"said": {"text": f"a {t}"}}, text),
+)
+predicates = st.recursive(
+    plain_predicates,
+    lambda inner: st.builds(
+        lambda kind, p: {kind: p if kind == "not" else [p]},
+        st.sampled_from(["not", "all", "any"]),
+        inner,
+    ),
+    max_leaves=3,
 )
 tasks = st.builds(
     TaskSpec,

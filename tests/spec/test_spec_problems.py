@@ -153,8 +153,9 @@ def test_sound_files_load(folder: Path) -> None:
             "  - gold_world: true",
             "  - {gold_world: true, said: {text: x}}",
             (
-                "38:5: item 1 of 'reward': give exactly one of gold_world, world, called, "
-                "never_called, said, never_said, confirmed; got gold_world, said"
+                "38:5: item 1 of 'reward': give exactly one of gold_world, world, sql, called, "
+                "never_called, said, never_said, count, confirmed, judge, python, all, any, not, "
+                "weighted; got gold_world, said"
             ),
         ),
         (

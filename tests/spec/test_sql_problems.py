@@ -77,6 +77,10 @@ def test_the_sound_domain_is_sound(tmp_path: Path) -> None:
         ("type: integer", "type: int",
          [("25:43: 'type' must be 'string', 'integer', 'number' or 'boolean', got 'int'; "
            "did you mean 'integer'?")]),
+        ("gold_world: true", "sql: {query: SELECT stat FROM books, equals: in}",
+         ["37:24: no such column: stat"]),
+        ("gold_world: true", "sql: {query: 'SELECT :id', equals: in}",
+         ["37:24: unknown parameter 'id'; known: none"]),
         ("default: 7", "default: seven",
          ["25:36: 'days': 'seven' must be a whole number of at most 64 bits"]),
     ],

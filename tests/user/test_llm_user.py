@@ -7,11 +7,11 @@ import pytest
 from scripted_endpoint import completion, endpoint, response
 
 from muarl.errors import EndpointError, UserError
+from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_reasoning
 from muarl.record import UserReply
 from muarl.spec import PersonaSpec
 from muarl.spec.run import LlmUserSpec
-from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
-from muarl.user.llm import STOP, LlmUser, split_stop, strip_reasoning
+from muarl.user.llm import STOP, LlmUser, split_stop
 
 SPEC = LlmUserSpec(base_url="http://127.0.0.1:1/v1", model="tiny", temperature=0.9, max_tokens=50)
 PERSONA = PersonaSpec(style="Curt and in a hurry.")

@@ -1,9 +1,9 @@
 """Prove a domain sound, without any model; of a run file, that and its domain.
 
 Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
-must earn 1 where doing nothing earns less; compares the splits; lets policies without skill and the
-domain's expert talk with the scripted users. Exit code 1 if the tool server fails, 2 if the domain
-has to be mended.
+must earn 1 where doing nothing earns less, and reading more changes neither; looks whether all that a
+task needs can be known; compares tasks and splits; lets policies without skill and the domain's expert
+talk with the scripted users. Exit code 1 if something was found, 2 if the spec files cannot be read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from muarl.spec.references import split_findings
 from muarl.spec.speech import language_findings, untold_findings
 
 if TYPE_CHECKING:
-    from muarl.data.proof import Means, Proof
+    from muarl.data.proof import Fuzzed, Means, Proof
+
+_PASSED = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="look at no more than N tasks of a split"
+    )
+    parser.add_argument(
+        "--fuzz", type=positive, default=0, metavar="N", help="also try N gold runs with a mistake"
     )
 
 
@@ -66,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             located = load_domain_spec(args.spec)
         if args.offline:
             return _offline(located, run_file, as_json=args.json)
-        return _prove(located, run_file, args.limit, as_json=args.json)
+        return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)
     except SpecError as error:
         if not args.json:
             raise
@@ -113,6 +118,7 @@ def _prove(
     located: Located[DomainSpec],
     run_file: Located[RunSpec] | None,
     limit: int | None,
+    fuzz: int,
     *,
     as_json: bool,
 ) -> int:
@@ -132,7 +138,7 @@ def _prove(
         run_file.refuse(split_findings(run_file.spec, domain.splits))
 
     async def main() -> Proof:
-        return await prove(domain, limit=limit, on_step=on_step)
+        return await prove(domain, limit=limit, fuzz=fuzz, on_step=on_step)
 
     try:
         proof = anyio.run(main)
@@ -142,9 +148,7 @@ def _prove(
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
     answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
-    if proof.sound:
-        return 0
-    return 1 if proof.server_failed else SpecError.exit_code
+    return 0 if proof.sound else 1
 
 
 def _in_words(proof: Proof) -> str:
@@ -155,9 +159,12 @@ def _in_words(proof: Proof) -> str:
     ]
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
-    lines += [f"  {name} earns {_means(means)}" for name, means in proof.floor.items()]
+    for name, means in proof.floor.items():
+        lines.append(f"  {name} earns {_means(means)}{_passed(proof.passed.get(name, []))}")
     if proof.expert:
         lines.append(f"  the expert earns {_means(proof.expert)}")
+    if proof.fuzz is not None:
+        lines.append(f"  {_fuzzed(proof.fuzz)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
     lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
     count = len(proof.findings)
@@ -173,6 +180,22 @@ def _means(means: Means) -> str:
     )
 
 
+def _passed(tasks: list[str]) -> str:
+    """Tasks that a policy without skill passes."""
+    if not tasks:
+        return ""
+    shown = ", ".join(tasks[:_PASSED])
+    more = f" and {len(tasks) - _PASSED} more" if len(tasks) > _PASSED else ""
+    return f"; passes {shown}{more}"
+
+
+def _fuzzed(fuzz: Fuzzed) -> str:
+    return (
+        f"{fuzz.runs} gold runs with a mistake: {fuzz.counted} left another world, "
+        f"{fuzz.passed} of them passed"
+    )
+
+
 def _as_json(proof: Proof) -> dict[str, Any]:
     return {
         "domain": proof.domain,
@@ -181,7 +204,9 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "tools": proof.tools,
         "idle": _values(proof.idle),
         "floor": {name: _values(means) for name, means in proof.floor.items()},
+        "passed": proof.passed,
         "expert": _values(proof.expert),
+        "fuzz": None if proof.fuzz is None else asdict(proof.fuzz),
         "skipped": proof.skipped,
         "findings": [_finding(f.check, f.problem, f.task_id) for f in proof.findings],
     }

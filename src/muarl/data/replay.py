@@ -101,7 +101,14 @@ async def replay_differences(
     world, problem = await _replay(domain, task, episode)
     if problem is not None:
         return [problem]
-    verdict = await domain.judge(task, world, episode.turns, predicates)
+    verdict = await domain.judge(
+        task,
+        world,
+        episode.turns,
+        episode.opening,
+        training=episode.key.trains,
+        predicates=predicates,
+    )
     found = []
     if verdict.reward != episode.reward:
         found.append(f"reward: recorded {episode.reward}, now {verdict.reward:g}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.data.expert import ExpertPolicy
+from muarl.data.overlap import near_duplicates
 from muarl.data.trivial import trivial_agent
 from muarl.domain import Domain
 from muarl.errors import SpecError
@@ -21,6 +22,9 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
 from muarl.spec import RequestSpec, RunSpec, TaskSpec, UserGoalSpec
+
+_NAMED = 5
+"""Pairs of tasks that a message names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +138,36 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
     return list(tasks[: run.eval.episodes])
+
+
+def refuse_near_duplicates(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> None:
+    """Refuse an evaluation on tasks that are nearly the same as some that are trained on (law L10).
+
+    Slower than `evaluation_tasks`, which finds what is exactly the same: asked once, before a run.
+
+    Args:
+        domain: The domain.
+        run: Says which tasks are evaluated, and which are trained on.
+        trained: Further splits that the policy was trained on, in an earlier run.
+
+    Raises:
+        SpecError: Names the first pairs.
+    """
+    splits = sorted(training_splits(run) | set(trained))
+    practised = [task for split in splits for task in domain.tasks(split)]
+    evaluated = domain.tasks(run.eval.split)[: run.eval.episodes]
+    across = [
+        pair
+        for pair in near_duplicates([*practised, *evaluated])
+        if pair.first.split in splits and pair.second.split == run.eval.split
+    ]
+    if across:
+        named = ", ".join(f"{p.second.id!r} like {p.first.id!r}" for p in across[:_NAMED])
+        message = (
+            f"split {run.eval.split!r} has {len(across)} tasks nearly the same as some that are "
+            f"trained on ({named}); evaluate on other tasks"
+        )
+        raise SpecError([domain.located.problem(("tasks",), message)])
 
 
 def _content(task: TaskSpec) -> str:

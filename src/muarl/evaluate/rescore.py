@@ -77,7 +77,14 @@ async def rescore(
             continue
         task, world = tasks.of(episode), tasks.final_world(episode)
         try:
-            verdict = await domain.judge(task, world, episode.turns, predicates)
+            verdict = await domain.judge(
+                task,
+                world,
+                episode.turns,
+                episode.opening,
+                training=episode.key.trains,
+                predicates=predicates,
+            )
         except RewardError as error:
             raise RewardError(f"{episode.key}: {error}") from error
         rescored = structs.replace(

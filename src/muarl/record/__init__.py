@@ -1,5 +1,6 @@
 """Records: what a finished dialogue leaves behind, and the journal that keeps it on disk."""
 
+from muarl.record.episode import TRAIN as TRAIN
 from muarl.record.episode import Episode as Episode
 from muarl.record.episode import EpisodeHead as EpisodeHead
 from muarl.record.episode import EpisodeKey as EpisodeKey

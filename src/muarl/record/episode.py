@@ -13,6 +13,9 @@ from muarl.world import Change
 
 RECORD_VERSION = 1
 
+TRAIN = "train"
+"""Phase of the episodes that a policy is trained on."""
+
 
 class Outcome(StrEnum):
     """Why a dialogue ended (law L2)."""
@@ -57,6 +60,11 @@ class EpisodeKey(msgspec.Struct, frozen=True, gc=False):
     iteration: int
     task_id: str
     sample: int
+
+    @property
+    def trains(self) -> bool:
+        """The policy is trained on the episode, so that the training reward counts."""
+        return self.phase == TRAIN
 
     @property
     def group(self) -> tuple[str, int, str]:
@@ -132,18 +140,20 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     changes: list[Change] = []
 
 
-class PredicateResult(msgspec.Struct, frozen=True, gc=False):
+class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What one predicate found.
 
     Attributes:
         name: The predicate, as written in the spec.
         score: In [0, 1]; None where a metric does not apply to this episode.
         reason: Why, in words a person can check.
+        evidence: The passage of the dialogue that it was decided by, word by word; "" for none.
     """
 
     name: str
     score: float | None
     reason: str
+    evidence: str = ""
 
 
 class Episode(msgspec.Struct, omit_defaults=True):

@@ -116,6 +116,9 @@ class DomainSpec(Spec):
     """A function `expert(task, imperfections, rng) -> agent`, for cold starts and proofs."""
     reward: list[PredicateSpec] = Field(min_length=1)
     """All must hold for reward 1."""
+    training_reward: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
+    """Counts instead while training, for all tasks but those with one of their own: what is asked
+    for when a policy is evaluated need not be paid for, such as what must be said."""
     metrics: list[PredicateSpec] = []
     """Observed, never scored."""
     floor: Fraction = 0.15

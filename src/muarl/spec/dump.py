@@ -46,7 +46,7 @@ def _plain(value: Any, defaults: bool) -> Any:
     if isinstance(value, Spec):
         fields = type(value).model_fields
         return {
-            name: _plain(at, defaults)
+            fields[name].alias or name: _plain(at, defaults)
             for name in fields
             if not _left_out(at := getattr(value, name), fields[name].default, defaults)
         }

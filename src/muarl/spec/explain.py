@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
@@ -127,7 +128,12 @@ def fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
     found: list[Any] = [model]
     for part in loc:
         found = [below for one in found for below in _step(one, part)]
-    return [name for one in found if _is_model(one) for name in one.model_fields]
+    return [name for one in found if _is_model(one) for name in _fields(one)]
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields by the keys they have in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _is_model(annotation: Any) -> bool:
@@ -140,8 +146,8 @@ def _step(annotation: Any, part: str | int) -> Iterator[Any]:
         if annotation.__name__ == str(part)[1:-1]:
             yield annotation
     elif _is_model(annotation):
-        if part in annotation.model_fields:
-            yield from _options(annotation.model_fields[part].annotation)
+        if field := _fields(annotation).get(str(part)):
+            yield from _options(field.annotation)
     elif get_origin(annotation) in (list, dict):
         yield from _options(get_args(annotation)[-1])
 

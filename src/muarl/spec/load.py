@@ -176,14 +176,17 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
 def _patch_problems(
     domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
 ) -> Iterator[Problem]:
-    """Rows of tasks that the domain's tables do not take."""
-    from muarl.spec.sql_load import load_database, patch_findings
+    """Rows and queries of tasks that the domain's tables do not take."""
+    from muarl.spec.sql_load import load_database, patch_findings, predicate_findings
 
     database = load_database(domain)
     for file in files:
         patches = {index: task.world for index, task in enumerate(file.spec.tasks) if task.world}
         for finding in patch_findings(database, patches):
             yield file.problem(finding.loc, finding.message)
+        for index, task in enumerate(file.spec.tasks):
+            for finding in predicate_findings(database, task):
+                yield file.problem(("tasks", index, *finding.loc), finding.message)
 
 
 def load_run(path: str | Path) -> Located[RunSpec]:

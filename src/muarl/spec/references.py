@@ -151,6 +151,7 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         ("world", "python"): domain.world.python,
         ("tasks", "python"): domain.tasks.python,
         ("expert",): domain.expert,
+        **dict(_predicates_in_python(domain)),
     }
     for index, server in enumerate(domain.tools):
         if isinstance(server, PythonToolsSpec):
@@ -202,6 +203,14 @@ def _servers(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
                     "world under `state`"
                 )
                 yield Finding((*at, "world_resource"), message, at_key=True)
+
+
+def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for field in ("reward", "training_reward", "metrics"):
+        for index, predicate in enumerate(getattr(domain, field) or ()):
+            for below, part in predicate.walk():
+                if part.python is not None:
+                    yield (field, index, *below, "python", "function"), part.python.function
 
 
 def _no_file(folder: Path, reference: str, what: str = "file") -> str:

@@ -17,7 +17,7 @@ from muarl.errors import Problem, SpecError
 from muarl.spec.document import Node, parse_document
 from muarl.spec.references import Finding, unknown
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec, sql_of
-from muarl.world.sql import Database, Refused, RowError
+from muarl.world.sql import Database, Refused, RowError, SqlWorld
 from muarl.world.sql.rows import table_named
 from muarl.world.sql.text import parameters, place_in, statements, tokens
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from muarl.spec.domain import DomainSpec
     from muarl.spec.explain import Loc
     from muarl.spec.load import Located
+    from muarl.spec.predicate import SqlValue
+    from muarl.spec.task import TaskSpec
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 _NAMED = re.compile(
@@ -54,7 +56,8 @@ def sql_problems(domain: Located[DomainSpec]) -> list[Problem]:
         database = None if domain.spec.world.sql is None else load_database(domain)
     except SpecError as error:
         return list(error.problems)
-    problems = []
+    findings = predicate_findings(database, domain.spec)
+    problems = [domain.problem(finding.loc, finding.message) for finding in findings]
     for loc, tools in domain.spec.sql_tools:
         if database is None:
             message = "tools in SQL need a world of tables; give one under world: sql:"
@@ -65,12 +68,36 @@ def sql_problems(domain: Located[DomainSpec]) -> list[Problem]:
     return problems
 
 
+def predicate_findings(
+    database: Database | None, holder: DomainSpec | TaskSpec
+) -> Iterator[Finding]:
+    """Queries of a domain's or a task's own predicates that its tables do not understand."""
+    for field in ("reward", "training_reward", "metrics"):
+        for index, predicate in enumerate(getattr(holder, field) or ()):
+            for below, part in predicate.walk():
+                if part.sql is None:
+                    continue
+                loc = (field, index, *below, "sql", "query")
+                if database is None:
+                    yield Finding(loc, "the world is no database; use a `world` predicate")
+                elif message := _query_problem(database, part.sql):
+                    yield Finding(loc, message)
+
+
+def _query_problem(database: Database, sql: SqlValue) -> str | None:
+    found = statements(sql.query)
+    if len(found) != 1:
+        return f"expected one statement, got {len(found)}"
+    for name in parameters(sql.query):
+        if name[0] != ":" or name[1:] not in sql.parameters:
+            return unknown("parameter", name.lstrip(":"), sql.parameters)
+    return database.problem(found[0].text, list(sql.parameters), writes=False)
+
+
 def patch_findings(
     database: Database, patches: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[Finding]:
     """Rows of tasks that the domain's tables do not take; by the tasks' positions."""
-    from muarl.world.sql import SqlWorld
-
     world = SqlWorld(database)
     for index, patch in patches.items():
         try:

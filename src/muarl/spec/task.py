@@ -72,6 +72,8 @@ class TaskSpec(Spec):
     """Calls that solve the task; empty where the right thing is to change nothing."""
     reward: list[PredicateSpec] | None = None
     """All must hold for reward 1; default: the domain's."""
+    training_reward: list[PredicateSpec] | None = None
+    """Counts instead while training; default: the domain's `training_reward`, else the reward."""
     metrics: list[PredicateSpec] | None = None
     """Observed, never scored; default: the domain's."""
 
@@ -87,7 +89,7 @@ class TaskSpec(Spec):
         Gold calls, reward and metrics are left out: they judge a dialogue, and may be mended after
         it.
         """
-        return _hash(self.model_dump_json(exclude={"gold", "reward", "metrics"}))
+        return _hash(self.model_dump_json(exclude={"gold", "reward", "training_reward", "metrics"}))
 
 
 def _hash(text: str) -> str:

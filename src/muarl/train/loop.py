@@ -33,7 +33,7 @@ from muarl.kernel.model import load_model, save_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, SftMetrics, Trainer, sample_logprobs
 from muarl.observe import Observation, Snapshot
-from muarl.record import Episode, EpisodeKey, JournalWriter, Sample, read_journal
+from muarl.record import TRAIN, Episode, EpisodeKey, JournalWriter, Sample, read_journal
 from muarl.record.whole import whole_folder
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
@@ -381,7 +381,7 @@ class _Run:
         keys = episode_keys(
             tasks,
             run_seed=run.seed,
-            phase="train",
+            phase=TRAIN,
             iteration=iteration,
             group_size=run.rollout.group_size,
         )

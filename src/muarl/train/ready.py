@@ -6,7 +6,7 @@ from pathlib import Path
 
 from muarl.domain import Domain
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluation_tasks, training_splits
+from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import Located, RunSpec, load_spec
@@ -79,7 +79,9 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
             before = load_spec(spec, RunSpec)
             trained_in = before.resolve(before.spec.domain).resolve()
             if domain.folder.resolve() in (trained_in, trained_in.parent):
-                evaluation_tasks(domain, run, training_splits(before.spec))
+                trained = training_splits(before.spec)
+                evaluation_tasks(domain, run, trained)
+                refuse_near_duplicates(domain, run, trained)
             return
 
 

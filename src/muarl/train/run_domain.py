@@ -7,7 +7,7 @@ from typing import Any
 
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluation_tasks, training_splits
+from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.spec.references import Finding
@@ -38,6 +38,7 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
         SetupError: The key of the user's endpoint is not set.
     """
     first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
+    refuse_near_duplicates(domain, run.spec)
     run.refuse(_findings(run, domain))
     domain.user(run.spec.user, first, first.personas[0], 0)
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 
 from muarl.errors import UserError
+from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_reasoning
 from muarl.record import UserReply
 from muarl.seeds import derive_seed
 from muarl.spec import PersonaSpec
 from muarl.spec.run import LlmUserSpec
-from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
 
 STOP = "###STOP###"
 _TRIES = 3
 _EXCERPT = 200
 _CHARS_PER_TOKEN = 32
 """More than any text has on average; tokens have 4."""
-_THINK = re.compile(r"<think>", re.IGNORECASE)
-_THINK_END = re.compile(r"</think>", re.IGNORECASE)
 _OTHER_ROLE = re.compile(r"\s*\W*(assistant|agent)\W*:", re.IGNORECASE)
 _CUE = "(The chat is open. Write your first message.)"
 _SILENCE = "(The assistant sent an empty message.)"
@@ -115,26 +113,6 @@ def chat_client(spec: LlmUserSpec) -> ChatClient:
     return ChatClient(
         spec.base_url, spec.model, api_key_env=spec.api_key_env, timeout_s=spec.timeout_s
     )
-
-
-def strip_reasoning(text: str) -> str:
-    """What a reasoning model says aloud.
-
-    Example:
-        >>> strip_reasoning("<think>Should I stop? ###STOP###</think>Yes, please.")
-        'Yes, please.'
-    """
-    *closed, last = _THINK_END.split(text)
-    aloud: list[str] = []
-    for part in closed:
-        before, *reasoning = _THINK.split(part, maxsplit=1)
-        # Templates that open the block themselves leave only its end; a cap leaves only its start.
-        if reasoning:
-            aloud.append(before)
-        else:
-            aloud.clear()
-    aloud.append(_THINK.split(last, maxsplit=1)[0])
-    return "".join(aloud).strip()
 
 
 def split_stop(text: str) -> tuple[str, bool]:

@@ -30,7 +30,14 @@ _IDENTITY = [
     ("outcome", pa.string()),
 ]
 _RESULTS = pa.list_(
-    pa.struct([("name", pa.string()), ("score", pa.float64()), ("reason", pa.string())])
+    pa.struct(
+        [
+            ("name", pa.string()),
+            ("score", pa.float64()),
+            ("reason", pa.string()),
+            ("evidence", pa.string()),
+        ]
+    )
 )
 _CALL = pa.struct(
     [

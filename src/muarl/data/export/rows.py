@@ -168,7 +168,12 @@ def _tool(tool: ToolSpec) -> Row:
 
 
 def _result(result: PredicateResult) -> Row:
-    return {"name": result.name, "score": result.score, "reason": result.reason}
+    return {
+        "name": result.name,
+        "score": result.score,
+        "reason": result.reason,
+        "evidence": result.evidence,
+    }
 
 
 def _change(change: Change) -> Row:

@@ -1,70 +1,165 @@
-"""Gold calls earn 1, and doing nothing earns less."""
+"""Gold calls earn 1, and doing nothing earns less; reading more changes neither."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
-from muarl.errors import RewardError
+from muarl.errors import EpisodeError
 from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
-from muarl.reward import Evidence, evaluate, reward_of
-from muarl.spec import PredicateSpec, TaskSpec
+from muarl.reward import evaluate, reward_of
+from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec
+from muarl.tools import ToolSession
+from muarl.world import World
 
 
-async def gold_findings(
-    subject: Subject, task: TaskSpec
-) -> tuple[list[ProofFinding], float | None]:
-    """Make a task's gold calls on a fresh world and score them; score doing nothing beside it.
+@dataclass
+class GoldRun:
+    """Calls made one after another on a fresh world, as the best dialogue that makes them.
 
-    The gold calls are scored as the best dialogue that makes them: each is confirmed by the user
-    first, and everything that the predicates want said is said.
+    Each call is confirmed by the user first, and everything that the reward wants said is said.
 
-    Returns:
-        What was found, and what doing nothing earns (None if it could not be scored).
+    Attributes:
+        world: What the calls made of it.
+        said: What is said at the beginning.
+        turns: The dialogue.
+        refused: Position and answer of the first call that was answered with an error.
+        tools: Tools that were called successfully.
+    """
+
+    world: World
+    said: Sequence[Turn]
+    turns: list[Turn] = field(init=False)
+    refused: tuple[int, str] | None = None
+    tools: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.turns = list(self.said)
+
+    async def call(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
+        """Make one call, confirmed; whether it was answered without an error."""
+        self.turns.append(_turn("", UserReply("yes", act="confirm")))
+        return await self._make(session, tool, arguments, keep_errors=True)
+
+    async def look(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
+        """Make one call that needs no yes; where it is answered with an error, it was not made."""
+        return await self._make(session, tool, arguments, keep_errors=False)
+
+    async def _make(
+        self, session: ToolSession, tool: str, arguments: dict[str, Any], *, keep_errors: bool
+    ) -> bool:
+        call = ToolCall(id=f"call_{len(self.turns)}", name=tool, arguments=arguments)
+        result = await session.call(call)
+        if keep_errors or not result.is_error:
+            self.turns.append(_turn("", None, (call, result)))
+        if not result.is_error:
+            self.tools.add(tool)
+        return not result.is_error
+
+
+async def run_calls(
+    subject: Subject, task: TaskSpec, calls: Sequence[GoldCallSpec], *, strict: bool = True
+) -> GoldRun:
+    """Make calls on a fresh world of a task.
+
+    Args:
+        subject: The domain.
+        task: The task.
+        calls: In order.
+        strict: Stop at the first that is answered with an error.
 
     Raises:
         ToolServerError: The server did not start, or died.
     """
     domain = subject.domain
-    wanted = task.reward if task.reward is not None else domain.spec.reward
-    world = domain.world_for(task)
-    heard = UserReply("")
-    turns = [_turn(p.said.text, heard) for p in wanted if p.said is not None]
-    async with domain.server.session(world) as session:
-        initial = world.fork()
-        for index, gold in enumerate(task.gold):
-            call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
-            result = await session.call(call)
-            if result.is_error:
-                message = f"gold call {gold.tool!r} was answered with an error: {result.content}"
-                return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None
-            turns += [_turn("", UserReply("yes", act="confirm")), _turn("", None, (call, result))]
-    try:
-        best = _score(wanted, Evidence(world, world, turns, domain.spec.writes))
-        idle = _score(wanted, Evidence(initial, world, [], domain.spec.writes))
-    except RewardError as error:
-        return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None
+    run = GoldRun(domain.world_for(task), list(_said(domain.reward_for(task, training=False))))
+    async with domain.server.session(run.world) as session:
+        for index, gold in enumerate(calls):
+            good = await run.call(session, gold.tool, gold.arguments)
+            if not good and run.refused is None:
+                run.refused = (index, run.turns[-1].results[0].content)
+                if strict:
+                    break
+    return run
+
+
+async def scored(
+    subject: Subject,
+    task: TaskSpec,
+    gold: World,
+    run: GoldRun,
+    wanted: Sequence[PredicateSpec],
+) -> list[PredicateResult]:
+    """What a run is worth, by the predicates that are wanted.
+
+    Raises:
+        RewardError: A predicate could not be evaluated.
+    """
+    evidence = subject.domain.evidence(task, run.world, gold, run.turns, task.goal)
+    return [await evaluate(predicate, evidence) for predicate in wanted]
+
+
+async def gold_findings(
+    subject: Subject, task: TaskSpec
+) -> tuple[list[ProofFinding], GoldRun | None, float | None]:
+    """Make a task's gold calls on a fresh world and score them; score doing nothing beside it.
+
+    Returns:
+        What was found, the run of the gold calls, and what doing nothing earns (None if it could
+        not be scored).
+
+    Raises:
+        ToolServerError: The server did not start, or died.
+    """
+    domain = subject.domain
+    gold = await run_calls(subject, task, task.gold)
+    if gold.refused is not None:
+        index, answer = gold.refused
+        message = f"gold call {task.gold[index].tool!r} was answered with an error: {answer}"
+        return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None, None
+    nothing = GoldRun(domain.world_for(task), [])
+    wanted = domain.reward_for(task, training=False)
+    in_training = domain.reward_for(task, training=True)
     found = []
-    if reward_of(best) < 1:
-        message = f"the gold calls earn {reward_of(best):g}, not 1: {_why(best)}"
-        found.append(subject.about_task(Check.GOLD, task, ("gold",), message))
+    try:
+        best = await scored(subject, task, gold.world, gold, wanted)
+        trained = best
+        if in_training is not wanted:
+            trained = await scored(subject, task, gold.world, gold, in_training)
+        idle = await scored(subject, task, gold.world, nothing, wanted)
+    except EpisodeError as error:
+        return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None, None
+    for results, what in ((best, ""), (trained, " of the training reward")):
+        if reward_of(results) < 1:
+            earned = reward_of(results)
+            message = f"the gold calls earn {earned:g}{what}, not 1: {why(results)}"
+            found.append(subject.about_task(Check.GOLD, task, ("gold",), message))
+            break
     if task.gold and reward_of(idle) >= 1:
         message = (
             "doing nothing already earns 1; let the gold calls change something that the reward "
             "sees, or leave them out"
         )
         found.append(subject.about_task(Check.IDLE, task, ("gold",), message))
-    return found, reward_of(idle)
+    return found, gold, reward_of(idle)
 
 
-def _score(wanted: Sequence[PredicateSpec], evidence: Evidence) -> list[PredicateResult]:
-    return [evaluate(predicate, evidence) for predicate in wanted]
-
-
-def _why(results: Sequence[PredicateResult]) -> str:
+def why(results: Sequence[PredicateResult]) -> str:
+    """What a run lacks."""
     low = [f"{r.name}: {r.reason}" for r in results if r.score is not None and r.score < 1]
     return "; ".join(low) or "no predicate applies"
+
+
+def _said(wanted: Sequence[PredicateSpec]) -> Iterator[Turn]:
+    """Messages that say all that predicates want said; `not` wants nothing said."""
+    for predicate in wanted:
+        if predicate.said is not None:
+            yield _turn(predicate.said.text, UserReply(""))
+        elif predicate.not_ is None:
+            yield from _said([part for _, part in predicate.parts()])
 
 
 def _turn(

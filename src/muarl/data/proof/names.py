@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.spec import DomainSpec, TaskSpec
 from muarl.spec.explain import Loc
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.references import unknown
@@ -17,8 +18,8 @@ def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFindi
         for index, tool in enumerate(getattr(spec, field)):
             if tool not in tools:
                 yield subject.about(Check.NAMES, (field, index), unknown("tool", tool, tools))
-    for field, predicates in (("reward", spec.reward), ("metrics", spec.metrics)):
-        for loc, tool in tools_in(predicates):
+    for field, predicates in _predicates_of(spec):
+        for loc, tool in tools_in(predicates or ()):
             if tool not in tools:
                 message = unknown("tool", tool, tools)
                 yield subject.about(Check.NAMES, (field, *loc), message)
@@ -31,22 +32,34 @@ def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFindi
             if call.tool not in tools:
                 message = unknown("tool", call.tool, tools)
                 yield subject.about_task(Check.NAMES, task, ("gold", index, "tool"), message)
-        for field, own in (("reward", task.reward), ("metrics", task.metrics)):
+        for field, own in _predicates_of(task):
             for loc, tool in tools_in(own or ()):
                 if tool not in tools:
                     message = unknown("tool", tool, tools)
                     yield subject.about_task(Check.NAMES, task, (field, *loc), message)
 
 
+def _predicates_of(
+    spec: DomainSpec | TaskSpec,
+) -> tuple[tuple[str, Sequence[PredicateSpec] | None], ...]:
+    return (
+        ("reward", spec.reward),
+        ("training_reward", spec.training_reward),
+        ("metrics", spec.metrics),
+    )
+
+
 def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, str]]:
     """Tools that predicates name, and where."""
     for index, predicate in enumerate(predicates):
-        if predicate.called is not None:
-            yield (index, "called", "tool"), predicate.called.tool
-            if predicate.called.before is not None:
-                yield (index, "called", "before"), predicate.called.before
-        if predicate.never_called is not None:
-            yield (index, "never_called", "tool"), predicate.never_called.tool
-        if predicate.confirmed is not None:
-            for position, tool in enumerate(predicate.confirmed.tools or ()):
-                yield (index, "confirmed", "tools", position), tool
+        for below, part in predicate.walk():
+            loc = (index, *below)
+            if part.called is not None:
+                yield (*loc, "called", "tool"), part.called.tool
+                if part.called.before is not None:
+                    yield (*loc, "called", "before"), part.called.before
+            if part.never_called is not None:
+                yield (*loc, "never_called", "tool"), part.never_called.tool
+            if part.confirmed is not None:
+                for position, tool in enumerate(part.confirmed.tools or ()):
+                    yield (*loc, "confirmed", "tools", position), tool

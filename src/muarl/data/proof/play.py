@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
@@ -32,12 +33,25 @@ Means = dict[str, Interval]
 """Split to mean reward."""
 
 
+class Floor(NamedTuple):
+    """What policies without skill earn.
+
+    Attributes:
+        means: Policy to its mean reward on each split.
+        passed: Policy to the tasks that it passes, by id.
+    """
+
+    means: dict[str, Means]
+    passed: dict[str, list[str]]
+
+
 async def floor_findings(
     subject: Subject, tools: Sequence[ToolSpec], dialogues: int
-) -> tuple[dict[str, Means], list[ProofFinding]]:
-    """Mean reward of each trivial policy on each split, and those above the domain's floor."""
+) -> tuple[Floor, list[ProofFinding]]:
+    """Let each trivial policy talk; those above the domain's floor are findings."""
     domain = subject.domain
     means: dict[str, Means] = {}
+    passed: dict[str, list[str]] = {}
     found: list[ProofFinding] = []
     for name in TRIVIAL:
 
@@ -45,13 +59,14 @@ async def floor_findings(
             del task
             return trivial_agent(name, domain, tools, rng)
 
-        means[name] = {}
+        means[name], passed[name] = {}, []
         for split, tasks in subject.tasks.items():
             episodes = await _play(domain, spread(tasks, dialogues), name, agent_for)
             found += _faults(subject, Check.FLOOR, name, episodes)
             means[name][split] = _mean(episodes)
+            passed[name] += sorted(e.key.task_id for e in episodes if e.reward == 1)
             found += over_floor(subject, split, means[name][split], f"the trivial policy {name!r}")
-    return means, found
+    return Floor(means, passed), found
 
 
 def over_floor(
@@ -79,19 +94,27 @@ def estimate(rewards: Sequence[float]) -> Interval:
     return mean(rewards)
 
 
-async def expert_findings(subject: Subject, dialogues: int) -> tuple[Means, list[ProofFinding]]:
-    """Mean reward of the domain's expert, without bad habits, on each split; it must be 1."""
+async def expert_findings(
+    subject: Subject, dialogues: int
+) -> tuple[Means, set[str], list[ProofFinding]]:
+    """Let the domain's expert talk, without bad habits: it must earn 1.
+
+    Returns:
+        Its mean reward on each split, the tools it called successfully, and what was found.
+    """
     domain = subject.domain
 
     def agent_for(task: TaskSpec, rng: random.Random) -> Agent:
         return domain.expert(task, {}, rng)
 
     means: Means = {}
+    used: set[str] = set()
     found: list[ProofFinding] = []
     for split, tasks in subject.tasks.items():
         episodes = await _play(domain, spread(tasks, dialogues), "expert", agent_for)
         found += _faults(subject, Check.EXPERT, "expert", episodes)
         means[split] = _mean(episodes)
+        used |= {name for e in episodes for name, _, is_error in e.calls() if not is_error}
         failed = [e for e in episodes if e.reward is not None and e.reward < 1]
         if failed:
             first = min(failed, key=lambda episode: str(episode.key))
@@ -101,7 +124,7 @@ async def expert_findings(subject: Subject, dialogues: int) -> tuple[Means, list
                 f"task {first.key.task_id!r} ({first.persona}, {first.outcome}): {reasons}"
             )
             found.append(subject.about(Check.EXPERT, ("expert",), message))
-    return means, found
+    return means, used, found
 
 
 async def _play(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from muarl.data.proof.finding import Check, ProofFinding, Subject
-from muarl.data.proof.gold import gold_findings
+from muarl.data.proof.duplicates import duplicate_findings
+from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
+from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
+from muarl.data.proof.gold import GoldRun, gold_findings
 from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
+from muarl.data.proof.reach import public_words, reach_findings
+from muarl.data.proof.reads import read_findings, reads_of
 from muarl.data.proof.splits import split_findings
 from muarl.domain import Domain
-from muarl.errors import ToolServerError
+from muarl.errors import RewardError, ToolServerError
+from muarl.messages import ToolSpec
+from muarl.reward import LenientJudges
+from muarl.spec import DomainSpec, TaskSpec
 from muarl.spec.speech import language_findings, untold_findings
 
 DIALOGUES = 100
@@ -28,7 +35,9 @@ class Proof:
         tools: Tools the server offers.
         idle: What doing nothing earns on each split.
         floor: Trivial policy to its mean reward on each split, in dialogues.
+        passed: Trivial policy to the tasks it passed in them, by id.
         expert: The expert's mean reward on each split.
+        fuzz: What became of mutated gold runs, if any were asked for.
         skipped: What could not be proved, and why.
         findings: Why the domain is not sound; empty if it is.
     """
@@ -38,7 +47,9 @@ class Proof:
     tools: list[str] = field(default_factory=list)
     idle: Means = field(default_factory=dict)
     floor: dict[str, Means] = field(default_factory=dict)
+    passed: dict[str, list[str]] = field(default_factory=dict)
     expert: Means = field(default_factory=dict)
+    fuzz: Fuzzed | None = None
     skipped: list[str] = field(default_factory=list)
     findings: list[ProofFinding] = field(default_factory=list)
 
@@ -47,84 +58,165 @@ class Proof:
         """Nothing speaks against the domain."""
         return not self.findings
 
-    @property
-    def server_failed(self) -> bool:
-        """The tool server did not start or died: a failure of the run, not of a spec."""
-        return any(finding.check is Check.SERVER for finding in self.findings)
-
 
 async def prove(
     domain: Domain,
     *,
     limit: int | None = None,
     dialogues: int = DIALOGUES,
+    fuzz: int = 0,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Proof:
-    """Prove a domain: names, gold calls, splits, then trivial policies and the expert in dialogues.
+    """Prove a domain: names, splits, duplicates, gold calls, reads, facts; then dialogues.
 
-    Dialogues are played only where everything before them holds: they would fail for its reasons.
+    Each step is taken only where those before it hold: it would fail for their reasons. No model is
+    asked: what a `judge` predicate wants is taken to hold.
 
     Args:
         domain: The domain.
         limit: Look at no more tasks of a split than this.
-        dialogues: Dialogues per policy and split.
+        dialogues: Dialogues per policy and split, and tasks per split that extra reads are tried on.
+        fuzz: Mutated gold runs to try.
         on_step: Called with what is proved next, for a progress display.
 
     Raises:
         SpecError: The domain's Python cannot be imported or breaks its contract.
     """
-    async with domain.sharing():
-        return await _prove(domain, limit, dialogues, on_step)
-
-
-async def _prove(
-    domain: Domain, limit: int | None, dialogues: int, on_step: Callable[[str], None]
-) -> Proof:
-    on_step("tasks")
-    subject = Subject(domain, limit)
-    proof = Proof(domain.spec.id, {split: len(tasks) for split, tasks in subject.tasks.items()})
+    judges, domain.judges = domain.judges, LenientJudges()
     try:
-        on_step("tool server")
-        tools = await domain.tools()
-        proof.tools = [tool.name for tool in tools]
-        on_step("names")
+        on_step("tasks")
+        prover = _Prover(Subject(domain, limit), dialogues, fuzz, on_step)
+        async with domain.sharing():
+            await prover.run()
+    finally:
+        domain.judges = judges
+    return prover.proof
+
+
+class _Prover:
+    """Takes the steps of one proof."""
+
+    def __init__(
+        self, subject: Subject, dialogues: int, fuzz: int, on_step: Callable[[str], None]
+    ) -> None:
+        self.subject = subject
+        self.proof = Proof(
+            subject.domain.spec.id, {split: len(tasks) for split, tasks in subject.tasks.items()}
+        )
+        self._dialogues = dialogues
+        self._fuzz = fuzz
+        self._on_step = on_step
+        self._tools: Sequence[ToolSpec] = ()
+        self._gold: dict[str, GoldRun] = {}
+        self._used: set[str] = set()
+
+    async def run(self) -> None:
+        proof, subject = self.proof, self.subject
+        try:
+            await self._prove_tasks()
+        except ToolServerError as error:
+            proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error), at_key=True))
+        if any(_asks_a_judge(subject)):
+            proof.skipped.append("no judge was asked: what `judge` predicates want counts as held")
+        if proof.findings:
+            proof.skipped.append("trivial policies and the expert were not played: mend this first")
+            return
+        if reason := _unplayable(subject):
+            proof.skipped.append(reason)
+        else:
+            await self._prove_dialogues()
+        if proof.sound:
+            proof.findings += self._unused_tools()
+
+    async def _prove_tasks(self) -> None:
+        proof, subject = self.proof, self.subject
+        self._on_step("tool server")
+        self._tools = await subject.domain.tools()
+        proof.tools = [tool.name for tool in self._tools]
+        self._on_step("names")
         proof.findings += name_findings(subject, proof.tools)
         proof.findings += _speech_findings(subject)
-        on_step("splits")
+        self._on_step("splits")
         proof.findings += split_findings(subject)
-        on_step("gold calls")
-        if not _dangling(proof):
-            await _prove_gold(subject, proof)
-    except ToolServerError as error:
-        proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error), at_key=True))
-    if proof.findings:
-        proof.skipped.append("trivial policies and the expert were not played: mend this first")
-    elif _unplayable(subject):
-        proof.skipped.append(_unplayable(subject))
-    else:
-        on_step("trivial policies")
-        proof.floor, found = await floor_findings(subject, tools, dialogues)
+        proof.findings += duplicate_findings(subject)
+        if any(finding.check is Check.NAMES for finding in proof.findings):
+            return
+        self._on_step("gold calls")
+        await self._prove_gold()
+        if any(finding.check is Check.GOLD for finding in proof.findings):
+            return
+        self._on_step("reads")
+        await self._prove_reads()
+        if self._fuzz:
+            self._on_step("mutated gold runs")
+            proof.fuzz, found = await fuzz_findings(subject, self._fuzz)
+            proof.findings += found
+            if not proof.fuzz.counted:
+                proof.skipped.append("no mutated gold run left the world otherwise than it should")
+
+    async def _prove_gold(self) -> None:
+        proof, subject = self.proof, self.subject
+        for split, tasks in subject.tasks.items():
+            idle: list[float] = []
+            for task in tasks:
+                found, run, reward = await gold_findings(subject, task)
+                proof.findings += found
+                if reward is not None:
+                    idle.append(reward)
+                if run is not None:
+                    self._gold[task.id] = run
+                    self._used |= run.tools
+            proof.idle[split] = earned = estimate(idle)
+            whole = len(idle) == len(subject.domain.tasks(split))
+            proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
+
+    async def _prove_reads(self) -> None:
+        """Extra reads change nothing; one finding for a tool that writes, one for each task."""
+        subject, reads = self.subject, reads_of(self.subject, self._tools)
+        public = public_words(subject, self._tools)
+        found: list[ProofFinding] = []
+        for tasks in subject.tasks.values():
+            for task in spread(tasks, self._dialogues):
+                try:
+                    more, used = await read_findings(subject, task, self._gold[task.id], reads)
+                except RewardError as error:
+                    more, used = (
+                        [subject.about_task(Check.READS, task, ("reward",), str(error))],
+                        set(),
+                    )
+                found += more
+                self._used |= used
+            for task in tasks:
+                found += await reach_findings(subject, task, public, reads)
+        self.proof.findings += found
+
+    async def _prove_dialogues(self) -> None:
+        proof, subject = self.proof, self.subject
+        self._on_step("trivial policies")
+        floor, found = await floor_findings(subject, self._tools, self._dialogues)
+        proof.floor, proof.passed = floor
         proof.findings += found
-        if domain.spec.expert is None:
+        if subject.domain.spec.expert is None:
             proof.skipped.append("the domain names no expert")
-        else:
-            on_step("expert")
-            proof.expert, found = await expert_findings(subject, dialogues)
-            proof.findings += found
-    return proof
+            return
+        self._on_step("expert")
+        proof.expert, used, found = await expert_findings(subject, self._dialogues)
+        proof.findings += found
+        self._used |= used
 
-
-async def _prove_gold(subject: Subject, proof: Proof) -> None:
-    for split, tasks in subject.tasks.items():
-        idle: list[float] = []
-        for task in tasks:
-            found, reward = await gold_findings(subject, task)
-            proof.findings += found
-            if reward is not None:
-                idle.append(reward)
-        proof.idle[split] = earned = estimate(idle)
-        whole = len(idle) == len(subject.domain.tasks(split))
-        proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
+    def _unused_tools(self) -> Iterator[ProofFinding]:
+        """Tools of no use in any task. What only ends a dialogue is always of use."""
+        spec, domain = self.subject.domain.spec, self.subject.domain
+        everywhere = {
+            c.tool for split in domain.splits for t in domain.tasks(split) for c in t.gold
+        }
+        for tool in self.proof.tools:
+            if tool not in (*self._used, *everywhere, *spec.terminal):
+                message = (
+                    f"no task exercises tool {tool!r}: no gold call makes it, the expert does not, "
+                    "and it answers to nothing that a task speaks of; add a task, or drop the tool"
+                )
+                yield self.subject.about(Check.COVERAGE, ("tools",), message, at_key=True)
 
 
 def _speech_findings(subject: Subject) -> Iterator[ProofFinding]:
@@ -137,8 +229,13 @@ def _speech_findings(subject: Subject) -> Iterator[ProofFinding]:
             yield subject.about_task(Check.SPEECH, task, found.loc, found.message)
 
 
-def _dangling(proof: Proof) -> bool:
-    return any(finding.check is Check.NAMES for finding in proof.findings)
+def _asks_a_judge(subject: Subject) -> Iterator[bool]:
+    spec = subject.domain.spec
+    holders: list[DomainSpec | TaskSpec] = [spec, *subject.all_tasks()]
+    for holder in holders:
+        for predicates in (holder.reward, holder.training_reward, holder.metrics):
+            for predicate in predicates or ():
+                yield from (part.judge is not None for _, part in predicate.walk())
 
 
 def _unplayable(subject: Subject) -> str:

@@ -9,6 +9,7 @@ What cannot (another 4xx, a redirect) is not. Everything together stays within o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import anyio
@@ -22,6 +23,8 @@ from muarl.http.retry import Backoff, PassingFailure
 from muarl.http.transport import Send, send
 
 _TRIES = 5
+_THINK = re.compile(r"<think>", re.IGNORECASE)
+_THINK_END = re.compile(r"</think>", re.IGNORECASE)
 
 
 class ChatMessage(msgspec.Struct, frozen=True):
@@ -173,3 +176,23 @@ def _read(body: bytes, key: ApiKey) -> ChatReply:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
     said = key.hide_in_speech(choice.message.content or "")
     return ChatReply(said, choice.finish_reason == "length")
+
+
+def strip_reasoning(text: str) -> str:
+    """What a reasoning model says aloud.
+
+    Example:
+        >>> strip_reasoning("<think>Should I stop? ###STOP###</think>Yes, please.")
+        'Yes, please.'
+    """
+    *closed, last = _THINK_END.split(text)
+    aloud: list[str] = []
+    for part in closed:
+        before, *reasoning = _THINK.split(part, maxsplit=1)
+        # Templates that open the block themselves leave only its end; a cap leaves only its start.
+        if reasoning:
+            aloud.append(before)
+        else:
+            aloud.clear()
+    aloud.append(_THINK.split(last, maxsplit=1)[0])
+    return "".join(aloud).strip()

@@ -17,8 +17,8 @@ from scripted_endpoint import HANG, SLAM, completion, endpoint, response
 from trio.testing import MockClock
 
 from muarl.errors import EndpointError, EpisodeTimeout, SetupError
+from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply
 from muarl.http.transport import MAX_BYTES, HttpReply, HttpRequest, Unreachable
-from muarl.user.chat_client import ChatClient, ChatMessage, ChatReply
 
 HELLO = [ChatMessage("user", "hello")]
 GOOD = msgspec.json.encode({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})
@@ -307,7 +307,7 @@ def test_what_is_no_url_is_said_at_once(url: str) -> None:
 
 @pytest.mark.anyio
 async def test_a_refused_connection_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muarl.user.chat_client._TRIES", 1)
+    monkeypatch.setattr("muarl.http.chat_client._TRIES", 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"

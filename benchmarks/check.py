@@ -1,0 +1,143 @@
+"""How long it takes to prove a domain: `muarl check` on 1,000 tasks, the overlap guard on 3,000.
+
+    python benchmarks/check.py --json
+
+The tasks are the shipped desk's, from its own generator. `check_s` is all that `muarl check` does:
+loading, gold calls, extra reads, facts, trivial policies and the expert in dialogues; `fuzz_s` that of
+mutated gold runs besides. `overlap_s` compares tasks with each other and nothing else; some are planted
+twins with a word changed, and `overlap_found` of `overlap_planted` says how many it found. `help_s` is
+`muarl --help`, the best of five runs, with the start of Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from muarl.data.overlap import near_duplicates
+from muarl.data.proof import prove
+from muarl.domain import Domain, load_domain
+from muarl.spec import TaskSpec
+
+DESK = Path(__file__).parents[1] / "domains" / "desk"
+_TWINS = 30
+
+
+def desk_of(tasks: int, folder: Path) -> Domain:
+    """A copy of the desk with so many tasks: two thirds to train on, the rest in two halves."""
+    for file in DESK.glob("*.py"):
+        (folder / file.name).write_text(file.read_text())
+    held_out = tasks // 6
+    splits = f"{{train: {tasks - 2 * held_out}, dev: {held_out}, held_out: {held_out}}}"
+    text = (DESK / "domain.yaml").read_text()
+    old = "splits: {train: 2400, dev: 600, held_out: 600}"
+    if old not in text:
+        raise SystemExit(f"{DESK}/domain.yaml no longer says `{old}`; mend this benchmark")
+    (folder / "domain.yaml").write_text(text.replace(old, f"splits: {splits}"))
+    return load_domain(folder)
+
+
+def timed_check(tasks: int, fuzz: int) -> dict[str, Any]:
+    """Seconds for the whole proof of a domain with so many tasks, and for its mutated gold runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        domain = desk_of(tasks, Path(folder))
+        steps: list[tuple[str, float]] = []
+
+        async def main() -> Any:
+            return await prove(
+                domain, fuzz=fuzz, on_step=lambda step: steps.append((step, time.perf_counter()))
+            )
+
+        proof = anyio.run(main)
+        end = time.perf_counter()
+    ends = [at for _, at in steps[1:]] + [end]
+    took = {step: round(after - at, 3) for (step, at), after in zip(steps, ends, strict=True)}
+    fuzz_s = took.get("mutated gold runs", 0.0)
+    return {
+        "check_tasks": sum(proof.tasks.values()),
+        "check_s": round(end - start - fuzz_s, 3),
+        "check_steps_s": took,
+        "sound": proof.sound,
+        "findings": len(proof.findings),
+        "fuzz_s": fuzz_s,
+        "fuzz_runs": proof.fuzz.runs if proof.fuzz else 0,
+        "fuzz_counted": proof.fuzz.counted if proof.fuzz else 0,
+        "fuzz_passed": proof.fuzz.passed if proof.fuzz else 0,
+    }
+
+
+def timed_overlap(tasks: int) -> dict[str, Any]:
+    """Seconds to compare so many tasks with each other, some of them twins with a word changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        domain = desk_of(max(tasks - _TWINS, 6), Path(folder))
+        made = [task for split in domain.splits for task in domain.tasks(split)]
+    rng = random.Random(0)
+    twins = {f"twin-{i}": task for i, task in enumerate(rng.sample(made, min(_TWINS, len(made))))}
+    made += [_twin(task, name) for name, task in twins.items()]
+    start = time.perf_counter()
+    pairs = list(near_duplicates(made))
+    took = time.perf_counter() - start
+    planted = {(task.id, name) for name, task in twins.items()}
+    found = {(pair.first.id, pair.second.id) for pair in pairs}
+    return {
+        "overlap_tasks": len(made),
+        "overlap_s": round(took, 3),
+        "overlap_planted": len(planted),
+        "overlap_found": len(planted & found),
+        "overlap_others": len(found - planted),
+    }
+
+
+def _twin(task: TaskSpec, name: str) -> TaskSpec:
+    goal = task.goal.replace("You want to", "You wish to", 1)
+    return task.model_copy(update={"id": name, "goal": goal})
+
+
+def timed_help() -> float:
+    """Seconds of `muarl --help`, the best of five runs."""
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "muarl.cli", "--help"], check=True, capture_output=True
+        )
+        best = min(best, time.perf_counter() - start)
+    return round(best, 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tasks", type=int, default=1000, help="tasks to check (default 1000)")
+    parser.add_argument("--overlap", type=int, default=3000, help="tasks to compare (default 3000)")
+    parser.add_argument("--fuzz", type=int, default=1000, help="mutated gold runs (default 1000)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse_args()
+    figures = {
+        "benchmark": "check",
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        **timed_check(args.tasks, args.fuzz),
+        **timed_overlap(args.overlap),
+        "help_s": timed_help(),
+    }
+    if args.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Everything a task needs can be known: the user tells it, or a tool finds it from what she tells.
+
+Looked at are the texts among the arguments of gold calls, but those that stand in the rules or in a
+tool's description, and those of more than a few words, which the agent words itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.data.proof.values import calls_of, facts_of
+from muarl.messages import ToolCall, ToolSpec
+from muarl.spec import TaskSpec
+from muarl.spoken import holds, tokens
+
+_WORDED = 5
+"""Words from which a text is the agent's own."""
+_CALLS = 64
+"""Calls made to find what one persona does not tell."""
+Need = tuple[int, str, str]
+"""Position of a gold call, name of an argument, and a text in it."""
+
+_PIECE = re.compile(r"[\w@.#+-]*\w")
+
+
+def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Words:
+    """What the rules and the tools' descriptions say: known to every agent."""
+    return Words([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
+
+
+class Words:
+    """Texts in which values are looked for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = [tokens(text) for text in texts]
+        self._known = {token for text in self._texts for token in text}
+
+    def hold(self, value: str) -> bool:
+        """Whether one of them says a value."""
+        wanted = tokens(value)
+        if wanted[0][0] == "word" and wanted[0] not in self._known:
+            return False  # most values are in none
+        return any(holds(text, wanted) for text in self._texts)
+
+
+async def reach_findings(
+    subject: Subject, task: TaskSpec, public: Words, reads: Sequence[ToolSpec]
+) -> list[ProofFinding]:
+    """Values in a task's gold calls that a persona neither tells nor leads to.
+
+    Args:
+        subject: The domain.
+        task: The task.
+        public: What every agent knows; see `public_words`.
+        reads: Tools that only look.
+
+    Raises:
+        ToolServerError: The server did not start, or died.
+    """
+    needed = [at for at in _needed(task) if not public.hold(at[2])]
+    found = []
+    for persona in task.personas:
+        told = _told(subject, task, persona)
+        words = Words(told)
+        missing = [at for at in needed if not words.hold(at[2])]
+        if missing:
+            missing = await _not_found(subject, task, missing, told, reads)
+        for index, name, value in missing:
+            message = (
+                f"nobody can know {value!r}, which gold call {index + 1} needs as {name!r}: persona "
+                f"{persona!r} does not tell it, and no tool finds it from what she tells"
+            )
+            loc = ("gold", index, "arguments")
+            found.append(subject.about_task(Check.REACH, task, loc, message))
+    return found
+
+
+def _needed(task: TaskSpec) -> Iterator[Need]:
+    for index, call in enumerate(task.gold):
+        for name, value in call.arguments.items():
+            for text in _texts(value):
+                if 0 < len(tokens(text)) < _WORDED:
+                    yield index, name, text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
+    """What a persona tells, asked or not: her ledger's facts, or her goal where she has no ledger."""
+    script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
+    if task.user is None:
+        return [task.goal]
+    told = []
+    for fact in facts_of(task):
+        how = manner.disclose.get(fact.id, fact.disclose)
+        heard = how == "volunteer" or script is None or f"ask:{fact.id}" in script.understands
+        if how != "never" and heard:
+            told.append(fact.value)
+    return told
+
+
+async def _not_found(
+    subject: Subject,
+    task: TaskSpec,
+    missing: Sequence[Need],
+    told: Sequence[str],
+    reads: Sequence[ToolSpec],
+) -> list[Need]:
+    """What no tool that only looks answers, asked with what was told and with what was answered."""
+    world = subject.domain.world_for(task)
+    left = list(missing)
+    known = list(told) if task.user is not None else _pieces(told)
+    tried: set[tuple[str, bytes]] = set()
+    async with subject.domain.server.session(world) as session:
+        while left and len(tried) < _CALLS:
+            untried = (
+                (tool.name, arguments)
+                for tool in reads
+                for arguments in calls_of(tool, {}, known, _CALLS)
+                if (tool.name, _key(arguments)) not in tried
+            )
+            name, arguments = next(untried, ("", {}))
+            if not name:
+                break
+            tried.add((name, _key(arguments)))
+            result = await session.call(ToolCall(f"reach_{len(tried)}", name, arguments))
+            if not result.is_error:
+                answer = Words([result.content])
+                left = [need for need in left if not answer.hold(need[2])]
+                known = list(dict.fromkeys([*known, *_pieces([result.content])]))
+    return left
+
+
+def _pieces(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(piece for text in texts for piece in _PIECE.findall(text)))
+
+
+def _key(arguments: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(arguments, order="deterministic")

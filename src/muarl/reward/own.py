@@ -1,0 +1,38 @@
+"""Predicates that a function of the domain decides."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import structs
+
+from muarl.reward.evidence import Evidence, Finding
+from muarl.spec.predicate import PythonSpec
+
+
+def python(spec: PythonSpec, evidence: Evidence) -> Finding:
+    """Ask the function. It is given forks, so that looking changes nothing.
+
+    Raises:
+        TypeError: It returned nothing that can be read as a finding.
+    """
+    forked = structs.replace(
+        evidence,
+        world=evidence.world.fork(),
+        gold_world=evidence.gold_world.fork(),
+    )
+    answer = evidence.load(spec.function)(forked, **spec.arguments)
+    score, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
+    if not isinstance(reason, str) or not (score is None or _is_score(score)):
+        kind = type(answer).__name__
+        raise TypeError(
+            f"it returned {answer!r:.80} ({kind}); expected true or false, a score in [0, 1], None, "
+            "or one of these and a reason"
+        )
+    told = reason or f"{spec.function} returned {score!r}"
+    return Finding(None if score is None else float(score), told)
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (bool, int, float)) and math.isfinite(value) and 0 <= value <= 1
