@@ -23,6 +23,13 @@ settings.register_profile("search", print_blob=True, **slow_machine)
 settings.load_profile("same")
 
 
+def pytest_collection_finish() -> None:
+    """The cycle collector is as any verb leaves it, whether or not a test before ran one."""
+    from muarl.cli._running import calm_collector
+
+    calm_collector()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Draws of no seed of their own are the same in each run, whatever ran before."""
