@@ -44,6 +44,11 @@ class _Wish:
     asked_account: bool = False
     confirmed: bool = False
 
+    @property
+    def to_city(self) -> str:
+        """Said wherever it fits: what is said seldom is learned late, in some seeds too late."""
+        return f" to {self.city}" if self.city else ""
+
 
 class Expert:
     """Plays the desk for one dialogue."""
@@ -95,7 +100,7 @@ class Expert:
         if self._wish.order_id is None:
             forgotten = any(word in text for word in ("know", "idea", "remember", "forgot"))
             self._wish.asked_account = forgotten
-            return _say("What is your account?" if forgotten else "Which order is it?")
+            return _say("What is your account?" if forgotten else _which(self._wish))
         if self._wish.status is None:
             return self._look_up(self._wish)
         self._wish.confirmed = True
@@ -114,10 +119,7 @@ class Expert:
         if result.name == "get_order":
             wish.status = result.content.split(", ")[-1]
             return self._decide(wish)
-        self._wish = None
-        return _say(
-            "Done. Anything else?" if result.content == "ok" else "Sorry, I cannot do that."
-        )
+        return self._end(wish) if result.content == "ok" else self._give_up("do that")
 
     def _look_up(self, wish: _Wish) -> Message:
         assert wish.order_id is not None
@@ -132,29 +134,39 @@ class Expert:
         if self._lapses("refuse" if allowed else "comply"):
             allowed = not allowed
         if not allowed:
-            self._wish = None
-            return _say(f"Sorry, I cannot {wish.intent} it.")
+            return self._give_up(f"{wish.intent} it{wish.to_city}")
         return self._confirm(wish)
 
     def _confirm(self, wish: _Wish) -> Message:
         if self._lapses("skip_confirm"):
             return self._do(wish)
-        where = f" to {wish.city}" if wish.intent == "redirect" else ""
-        return _say(f"{_SAYS[wish.intent]} {wish.order_id}{where}. Shall I go ahead?")
+        return _say(f"{_SAYS[wish.intent]} {wish.order_id}{wish.to_city}. Shall I go ahead?")
 
     def _do(self, wish: _Wish) -> Message:
         if self._lapses("quit"):
-            self._wish = None
-            return _say("Done. Anything else?")
+            return self._end(wish)
         assert wish.order_id is not None
         if wish.intent == "redirect":
             return self._call("redirect_order", order_id=wish.order_id, city=wish.city or "")
         return self._call(TOOLS[wish.intent], order_id=wish.order_id)
 
+    def _end(self, wish: _Wish) -> Message:
+        self._wish = None
+        done = f"Done, it goes{wish.to_city}" if wish.city else "Done"
+        return _say(f"{done}. Anything else?")
+
+    def _give_up(self, what: str) -> Message:
+        self._wish = None
+        return _say(f"Sorry, I cannot {what}.")
+
     def _call(self, tool: str, **arguments: str) -> Message:
         self._calls += 1
         call = ToolCall(id=f"expert_{self._calls}", name=tool, arguments=arguments)
         return Message(role="assistant", content="", tool_calls=(call,))
+
+
+def _which(wish: _Wish) -> str:
+    return f"Which order goes{wish.to_city}?" if wish.city else "Which order is it?"
 
 
 def _say(text: str) -> Message:
