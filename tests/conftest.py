@@ -1,6 +1,10 @@
+import random
 import signal
 import sys
 from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
 
 # Helper modules lie beside the tests that use them.
 for folder in Path(__file__).parent.iterdir():
@@ -10,3 +14,25 @@ for folder in Path(__file__).parent.iterdir():
 # A shell that starts us in the background has us ignore Ctrl-C, and what we start with us; tests of
 # Ctrl-C need it heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same examples each time, however slow the machine is: a test fails because something is wrong,
+# or not at all. `pytest --hypothesis-profile=search` looks for examples that nobody has seen yet.
+slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, database=None, **slow_machine)
+settings.register_profile("search", print_blob=True, **slow_machine)
+settings.load_profile("same")
+
+
+def pytest_collection_finish() -> None:
+    """The cycle collector is as any verb leaves it, whether or not a test before ran one."""
+    from muarl.cli._running import calm_collector
+
+    calm_collector()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Draws of no seed of their own are the same in each run, whatever ran before."""
+    random.seed(0)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(0)

@@ -126,7 +126,7 @@ def in_a_new_process(*arguments: object, env: Mapping[str, str] | None = None) -
         env={**os.environ, **(env or {}), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=500,
         check=False,
     )
     return Ending(done.returncode, done.stdout, _without_progress(done.stderr))

@@ -198,13 +198,16 @@ def test_what_goes_to_no_terminal_is_plain_lines(
     ]
 
 
-def test_at_four_thousand_dialogues_drawing_takes_less_than_a_hundredth_of_a_core() -> None:
-    view = live(busy(4096, Clock()), io.StringIO())._view
-    seconds = []
-    with view:
-        for _ in range(20):
-            before = time.thread_time()
-            view.refresh()
-            seconds.append(time.thread_time() - before)
-    # The least of them: what else this machine does is not drawing's doing.
-    assert min(seconds) <= _display._MAX_SHARE * _display._MIN_PAUSE_S
+def test_drawing_four_thousand_dialogues_takes_as_long_as_drawing_eight() -> None:
+    def least_s(num_live: int) -> float:
+        view = live(busy(num_live, Clock()), io.StringIO())._view
+        seconds = []
+        with view:
+            for _ in range(20):
+                before = time.thread_time()
+                view.refresh()
+                seconds.append(time.thread_time() - before)
+        # The least of them: what else this machine does is not drawing's doing.
+        return min(seconds)
+
+    assert least_s(4096) < 5 * least_s(8)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
 import types
 from collections.abc import Callable
 
@@ -59,18 +58,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"muarl {__version__}\n"
 
 
-def test_help_is_fast_and_loads_nothing_heavy() -> None:
+def test_help_is_fast_since_it_loads_little_and_nothing_heavy() -> None:
     code = (
-        "import sys; from muarl.cli import main; main(['--help']); "
-        f"sys.exit(repr({HEAVY!r} & set(sys.modules)) if {HEAVY!r} & set(sys.modules) else 0)"
+        "import sys; before = set(sys.modules); from muarl.cli import main; main(['--help']); "
+        "print(*set(sys.modules) - before, file=sys.stderr)"
     )
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-        seconds.append(time.perf_counter() - start)
-        assert done.returncode == 0, done.stderr
-    assert min(seconds) < 0.25
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "muarl.cli" in loaded
+    assert not loaded & HEAVY
+    assert len(loaded) < 100, "a hundred modules take a tenth of a second"
 
 
 def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,7 +180,7 @@ def test_output_into_a_closed_pipe_is_no_traceback() -> None:
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(20) == 1
+        assert process.wait(60) == 1
         assert process.stderr.read() == ""
 
 

@@ -18,8 +18,6 @@ from spec_files import spoil
 
 from muarl.record import read_journal
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def muarl(capfd: pytest.CaptureFixture[str]) -> InProcess:
@@ -68,19 +66,19 @@ def test_a_run_that_fails_says_so_in_its_log_with_each_fault(
     muarl: InProcess, run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", "very-secret-key")
+    monkeypatch.setattr("muarl.http.chat_client._TRIES", 1)
     user = "base_url: 'http://127.0.0.1:9/very-secret-key/v1', model: m, api_key_env: SHOP_KEY"
-    run_file.write_text(run_file.read_text() + f"user: {{llm: {{{user}, timeout_s: 0.3}}}}\n")
+    run_file.write_text(run_file.read_text() + f"user: {{llm: {{{user}}}}}\n")
     out = tmp_path / "out"
     ending = muarl("rollout", run_file, "--expert", "--episodes", 1, "--out", out)
     assert ending.code == 1
     log = lines(out / "log.jsonl")
     assert [line["event"] for line in log] == ["run_begins", "fault", "fault", "group", "run_fails"]
-    (kind,) = {line["kind"] for line in log[1:3]}
-    assert kind in ("EndpointError", "EpisodeTimeout")
+    assert [line["kind"] for line in log[1:3]] == ["EndpointError"] * 2
     assert [line["attempt"] for line in log[1:3]] == [1, 2]
     assert log[3]["rewards"] == [None]
     assert log[4]["kind"] == "FaultRateError"
-    assert log[4]["faults_by_kind"] == {kind: 2}
+    assert log[4]["faults_by_kind"] == {"EndpointError": 2}
     assert "cannot be reached" in log[1]["words"]
     assert "very-secret-key" not in (out / "log.jsonl").read_text()
 
@@ -167,6 +165,8 @@ def test_spans_reach_a_collector(
     collector: tuple[str, list[ExportTraceServiceRequest]],
 ) -> None:
     address, sent = collector
+    monkeypatch.setattr("muarl.observe.collector._PROBE_S", 60.0)
+    monkeypatch.setattr("muarl.observe.collector._PATIENCE_S", 60.0)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     out = tmp_path / "out"

@@ -36,7 +36,7 @@ class Journal:
 
 
 TASKS = [note_task(id=f"note-{i}") for i in range(3)]
-LIMITS = RolloutSpec(max_tokens=400, context_tokens=8_000, deadline_s=5.0, attempts=3)
+LIMITS = RolloutSpec(max_tokens=400, context_tokens=8_000, attempts=3)
 
 
 def says_hello() -> Sampler:

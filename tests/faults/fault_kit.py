@@ -102,7 +102,7 @@ def runner(
 
 
 def limits(**given: Any) -> RolloutSpec:
-    roomy = {"max_tokens": 400, "context_tokens": 8_000, "deadline_s": 30.0, "attempts": 1}
+    roomy = {"max_tokens": 400, "context_tokens": 8_000, "deadline_s": 600.0, "attempts": 1}
     return RolloutSpec(**(roomy | {"max_fault_rate": 1.0} | given))
 
 

@@ -36,6 +36,13 @@ from muarl.tools import ToolServer
 from muarl.tools.memory import MemoryToolServer
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is going is given its time; what stays is found all the same."""
+    monkeypatch.setattr("muarl.testing.cancelling._GOING_S", 30.0)
+
+
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 TASKS = [note_task()]
@@ -186,7 +193,7 @@ def test_the_embedded_engine_is_idle_after_dialogues_were_cancelled_L7(
             yield engine
             # A request that waits its turn behind anything that was left is answered at the end.
             prompt = renderer().start([Message("user", "hello")], [])
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await engine.generate(GenerateRequest(prompt, "last", 0, 1, 1.0, ()))
             assert not engine._engine.busy
             assert not engine._arrivals

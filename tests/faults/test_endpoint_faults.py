@@ -62,13 +62,13 @@ async def test_no_failure_of_a_users_endpoint_becomes_a_reward_L2(
 ) -> None:
     monkeypatch.setattr("muarl.http.chat_client._TRIES", 1)
     plan = FaultPlan([fault], rate=RATE, seed=1)
-    lost = await with_llm_user(domain, plan, timeout_s=1.0 if fault == "hang" else 20.0)
+    lost = await with_llm_user(domain, plan, timeout_s=1.0 if fault == "hang" else 60.0)
     assert (lost > 0) == (fault != "slow")
 
 
 async def test_a_users_endpoint_is_asked_again_until_it_answers(domain: Domain) -> None:
     plan = FaultPlan(EVERY, rate=RATE, seed=1)
-    assert await with_llm_user(domain, plan, timeout_s=2.0, attempts=3) <= 2
+    assert await with_llm_user(domain, plan, timeout_s=2.0, attempts=3, concurrency=8) <= 2
     assert plan.drawn.total() > 5
 
 
@@ -102,7 +102,7 @@ async def test_no_failure_of_a_policys_endpoint_becomes_a_reward_L2(
 ) -> None:
     plan = FaultPlan([fault], rate=RATE, seed=1)
     is_unreachable = fault in ("hang", "refused")
-    lost = await with_policy_endpoint(domain, plan, timeout_s=1.0 if is_unreachable else 20.0)
+    lost = await with_policy_endpoint(domain, plan, timeout_s=1.0 if is_unreachable else 60.0)
     if fault == "hang":
         assert lost > 0
     elif fault != "refused":  # then the endpoint is away for all, and its circuit breaker rests
@@ -111,5 +111,5 @@ async def test_no_failure_of_a_policys_endpoint_becomes_a_reward_L2(
 
 async def test_a_policys_endpoint_is_asked_again_until_it_answers(domain: Domain) -> None:
     plan = FaultPlan(EVERY, rate=RATE, seed=1)
-    assert await with_policy_endpoint(domain, plan, timeout_s=2.0, attempts=4) <= 2
+    assert await with_policy_endpoint(domain, plan, timeout_s=2.0, attempts=4, concurrency=8) <= 2
     assert len(plan.drawn) > 6

@@ -222,5 +222,5 @@ def test_a_collector_that_went_away_does_not_hold_up_the_end(
         with collector_module.collector() as provider, Spans(provider) as spans:
             spans.attempt_started(EpisodePlan(build_key()))
             begun = time.monotonic()
-        assert time.monotonic() - begun < 5.0
+        assert time.monotonic() - begun < 20.0, "the SDK would wait for half a minute"
     assert not [thread for thread in threading.enumerate() if "Otel" in thread.name]

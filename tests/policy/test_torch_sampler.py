@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 import torch
 from transformers import (
@@ -312,23 +314,31 @@ async def test_a_message_ends_with_a_stop_token_or_at_the_cap() -> None:
 
 
 async def test_cancelling_a_call_frees_its_slot() -> None:
+    passes = 0
+
+    def count(*_: object) -> None:
+        nonlocal passes
+        passes += 1
+
     async with TorchPolicy(qwen(), max_len=100_000, slots=1) as policy:
+        policy._engine._model.register_forward_hook(count)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(policy.generate, ask(PREFIX, dialogue="endless", max_tokens=90_000))
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
-        with anyio.fail_after(10):  # the only slot would be busy for minutes
-            await policy.generate(ask(PREFIX, dialogue="next"))
+        before = passes
+        await policy.generate(ask(PREFIX, dialogue="next", max_tokens=5))
+    assert 5 <= passes - before < 100, "the only slot would be busy for 90,000 passes"
 
 
 async def test_it_says_how_many_messages_it_samples_and_how_many_wait_for_a_slot() -> None:
     async with (
-        TorchPolicy(qwen(), max_len=256, slots=2) as policy,
+        TorchPolicy(qwen(), max_len=20_000, slots=2) as policy,
         anyio.create_task_group() as ask_all,
     ):
         assert policy.load() == EngineLoad(running=0, waiting=0, kv_use=0.0)
         for number in range(3):
-            request = ask([1, 2, 3], dialogue=str(number), max_tokens=200)
+            request = ask([1, 2, 3], dialogue=str(number), max_tokens=19_000)  # cancelled below
             ask_all.start_soon(policy.generate, request)
         with anyio.fail_after(60):
             while policy.load() != EngineLoad(running=2, waiting=1, kv_use=1.0):
@@ -353,20 +363,35 @@ async def test_after_a_weight_change_nothing_of_the_old_weights_is_used() -> Non
 
 async def test_a_message_under_way_begins_again_with_new_weights() -> None:
     model = qwen()
-    request = ask(PREFIX, max_tokens=400)
+    request = ask(PREFIX, max_tokens=40)
     results: list[Generation] = []
+    passes, is_under_way, is_awaited = 0, threading.Event(), threading.Event()
+
+    def hold_the_tenth_pass(*_: object) -> None:
+        nonlocal passes
+        passes += 1
+        if passes == 10:
+            is_under_way.set()
+            is_awaited.wait(60)
 
     async def one() -> None:
         results.append(await policy.generate(request))
+
+    async def let_go() -> None:
+        await anyio.wait_all_tasks_blocked()  # the one that wants to change weights among them
+        is_awaited.set()
 
     async with (
         TorchPolicy(model, max_len=500, slots=2) as policy,
         anyio.create_task_group() as tasks,
     ):
+        policy._engine._model.register_forward_hook(hold_the_tenth_pass)
         tasks.start_soon(one)
-        await anyio.wait_all_tasks_blocked()
+        assert await anyio.to_thread.run_sync(is_under_way.wait, 60)
+        tasks.start_soon(let_go)
         async with policy.paused():
             assert not results
+            assert passes == 10
             with torch.no_grad():
                 model.get_input_embeddings().weight.mul_(0.9)
             policy.set_version(1)

@@ -57,7 +57,7 @@ def policy_of(fakes: list[FakeVllm], **settings: Any) -> VllmServerPolicy:
 
 
 async def until(condition: Any) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not condition():
             await anyio.lowlevel.checkpoint()
 
@@ -157,7 +157,7 @@ class TestFaults:
     async def test_an_endpoint_that_is_gone_is_left_alone_and_its_dialogues_move(self) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
             home = policy._fleet.ranked("d")[0]
-            home.breaker = Breaker(failures=8, first_rest_s=0.3)
+            home.breaker = Breaker(failures=8, first_rest_s=1e6)
             broken = next(fake for fake in fakes if fake.url == home.url)
             other = next(fake for fake in fakes if fake is not broken)
             broken.refuses.add("/inference/v1/generate")
@@ -165,19 +165,20 @@ class TestFaults:
                 await policy.generate(ask())
             assert len(other.messages) == 12
             assert not broken.messages
-            # Two looks at the start, eight failures, and a trial if the rest was over.
-            assert sum(r.method == "POST" for r in broken.server.requests) <= 2 + 8 + 1
+            # Two looks at the start, and eight failures.
+            assert sum(r.method == "POST" for r in broken.server.requests) == 2 + 8
             broken.refuses.clear()
-            await until(lambda: home.breaker.wait_s(anyio.current_time()) == 0)
+            home.breaker._rests_until = anyio.current_time()
             await policy.generate(ask())
         assert len(broken.messages) == 1
 
     async def test_a_message_that_found_its_server_left_alone_says_why(self) -> None:
-        async with fake_vllm() as (fake,), policy_of([fake], timeout_s=0.3) as policy:
-            policy._fleet.endpoints[0].breaker = Breaker(failures=1, first_rest_s=60)
+        async with fake_vllm() as (fake,), policy_of([fake]) as policy:
+            policy._fleet.endpoints[0].breaker = Breaker(failures=1, first_rest_s=1e6)
             fake.refuses.add("/inference/v1/generate")
-            for _ in range(2):  # the second is not sent at all
-                with pytest.raises(EpisodeTimeout, match=r"answered 500.* within 0\.3 s"):
+            for timeout_s in (2, 0.1):  # the second is not sent at all
+                policy._timeout_s = timeout_s
+                with pytest.raises(EpisodeTimeout, match=f"answered 500.* within {timeout_s} s"):
                     await policy.generate(ask())
         assert sum(request.method == "POST" for request in fake.server.requests) == 2 + 1
 
@@ -215,7 +216,7 @@ class TestFaults:
         async with fake_vllm(plan=plan, retry_after_s=99) as (fake,), policy_of([fake]) as policy:
             policy._timeout_s = 60
             plan.rate = 1.0
-            with anyio.fail_after(5), pytest.raises(PolicyError, match=r"429.*the next try would"):
+            with anyio.fail_after(30), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
     async def test_a_message_whose_time_is_up_before_its_first_try_says_so(self) -> None:
@@ -235,7 +236,7 @@ class TestFaults:
             home = next(f for f in fakes if f.url == policy._fleet.ranked("d")[0].url)
             busy = HttpAnswer(429, b"", {"Retry-After": "3600"})
             home._generate = lambda _: busy  # type: ignore[method-assign]
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await policy.generate(ask())
 
 
@@ -374,17 +375,20 @@ class TestWeights:
 
     async def test_when_time_is_up_the_servers_are_not_left_paused(self) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
-            policy._sync_timeout_s = 0.3
+            policy._sync_timeout_s = 1.0
 
             async def never(*_: Any) -> Any:
                 await anyio.sleep_forever()
 
-            with pytest.raises(WeightSyncError, match=r"did not finish within 0\.3 s"):
+            with pytest.raises(WeightSyncError, match=r"did not finish within 1 s"):
                 await policy.push_weights(never, 1, probe_of("start"))
             assert [fake.is_paused for fake in fakes] == [False, False]
 
 
-async def test_the_load_is_read_when_somebody_looks_message_or_not() -> None:
+async def test_the_load_is_read_when_somebody_looks_message_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("muarl.policy.vllm_load._DEADLINE_S", 60.0)
     async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
         await policy.generate(ask())
         assert not [r for fake in fakes for r in fake.server.requests if r.path == "/metrics"]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.logprob_probe import LogprobProbe
@@ -100,3 +105,44 @@ async def ask_all(policy: Policy, requests: list[GenerateRequest]) -> list[Gener
         for index in range(len(requests)):
             tasks.start_soon(one, index)
     return [answers[index] for index in range(len(requests))]
+
+
+@dataclass
+class Talk:
+    """Talkers that never pause, so that something is in flight whenever one looks."""
+
+    tasks: TaskGroup
+    first_message: anyio.Event = field(default_factory=anyio.Event)
+    messages: list[Generation] = field(default_factory=list)
+    is_over: bool = False
+
+
+@asynccontextmanager
+async def talking(policy: Policy, talkers: int) -> AsyncIterator[Talk]:
+    """So many of them, at most 16; all leave after their next message once it is over."""
+
+    async def one(number: int) -> None:
+        for seed in count(number, talkers):
+            # Of unequal length, or they would all begin anew at the same time.
+            request = ask(seed, max_tokens=200 + 30 * number, dialogue=str(number))
+            talk.messages.append(await policy.generate(request))
+            talk.first_message.set()
+            if talk.is_over:
+                break
+
+    async with anyio.create_task_group() as tasks:
+        talk = Talk(tasks)
+        for number in range(talkers):
+            tasks.start_soon(one, number)
+        yield talk
+
+
+def check_versions(out: Generation, weights: dict[int, Weights]) -> None:
+    """Each token's log-prob is that of the weights whose version it is said to be of."""
+    gaps = {version: each.gaps(PROMPT, out) for version, each in weights.items()}
+    for start, end, version in out.version_ranges():
+        for other, by in gaps.items():
+            if other == version:
+                assert max(by[start:end]) < TOLERANCE
+            elif end - start > 20:  # one token's may be alike by chance
+                assert max(by[start:end]) > TOLERANCE

@@ -91,18 +91,28 @@ def _summary(stored: StoredEpisodes) -> int:
     return summarise(stored).n
 
 
-@pytest.mark.parametrize("read", [_count, _heads, _summary])
-def test_thousands_of_episodes_are_read_with_flat_memory(
-    tmp_path: Path, read: Callable[[StoredEpisodes], int]
-) -> None:
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of journals, each named after how many episodes it holds."""
+    folder = tmp_path_factory.mktemp("journals")
+    shape = build_episode(num_answer_tokens=1_000)
+
     def episodes(count: int) -> Iterable[Episode]:
-        shape = build_episode(num_answer_tokens=1_000)
         for number in range(count):
             shape.key = build_key(f"task-{number % 50}", number)
             yield shape
 
+    for count in (100, 2_100):
+        write(folder / str(count), episodes(count))
+    return folder
+
+
+@pytest.mark.parametrize("read", [_count, _heads, _summary])
+def test_thousands_of_episodes_are_read_with_flat_memory(
+    journals: Path, read: Callable[[StoredEpisodes], int]
+) -> None:
     def peak(count: int) -> int:
-        stored = StoredEpisodes([write(tmp_path / str(count), episodes(count))])
+        stored = StoredEpisodes([journals / str(count)])
         read(stored)  # what is made once, such as decoders, is not what is measured
         tracemalloc.start()
         assert read(stored) == count
@@ -112,6 +122,6 @@ def test_thousands_of_episodes_are_read_with_flat_memory(
 
     few, many = peak(100), peak(2_100)
     per_episode = (many - few) / 2_000
-    size = (tmp_path / "2100").stat().st_size / 2_100
+    size = (journals / "2100").stat().st_size / 2_100
     assert size > 2_000
     assert per_episode < 500, f"{per_episode:.0f} bytes of {size:.0f} stay in memory"

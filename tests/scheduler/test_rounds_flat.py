@@ -16,14 +16,14 @@ from muarl.testing import build_episode, build_key
 
 
 class Talks:
-    """Gives an episode of some thousand tokens for every plan."""
+    """Gives an episode of a thousand tokens for every plan."""
 
     max_live = None
     load = None
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         await anyio.lowlevel.checkpoint()
-        return build_episode(plan.key, num_answer_tokens=4_000)
+        return build_episode(plan.key, num_answer_tokens=1_000)
 
     def fault_episode(self, plan: EpisodePlan, error: EpisodeError) -> Episode:
         return blank_fault(plan, error)
@@ -58,4 +58,4 @@ def test_a_streamed_round_keeps_no_episode() -> None:
     peak(4)  # what is imported and made once
     few, many = peak(80), peak(210)  # with 80 as many are alive at once as ever will be
     per_episode = (many - few) / (130 * 4)
-    assert per_episode < 2_000, "an episode is 32 kB of token ids alone"
+    assert per_episode < 2_000, "an episode is 8 kB of token ids alone"

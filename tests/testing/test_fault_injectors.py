@@ -73,12 +73,19 @@ async def test_a_faulty_policy_counts_what_is_live_and_passes_on_what_is_sound()
     assert (await policy.generate(request)).token_ids[-1] == 999
     plan.rate = 1.0
     raised = 0
+
+    async def ask() -> None:
+        nonlocal raised
+        try:
+            await policy.generate(request)
+        except PolicyError:
+            raised += 1
+
     for _ in range(8):
-        with anyio.move_on_after(0.01):
-            try:
-                await policy.generate(request)
-            except PolicyError:
-                raised += 1
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
     assert plan.drawn == {"hang": 8 - raised, "error": raised}
     assert min(plan.drawn.values()) > 0
     assert policy.live == 0
@@ -110,10 +117,10 @@ def repeat(messages: list[dict[str, Any]]) -> str:
 
 
 async def asked_once(fault: HttpFault | None, **settings: Any) -> HttpReply | str:
-    """What a client sees: the reply, why there was none, or "nothing" within 0.3 s."""
+    """What a client sees: the reply, why there was none, or "nothing" for as long as it waits."""
     plan = FaultPlan([fault], rate=1.0) if fault else None
     async with http_server(chat_answer(repeat), plan, **settings) as server:
-        with anyio.move_on_after(0.3):
+        with anyio.move_on_after(0.3 if fault == "hang" else 60):
             try:
                 return await send(HttpRequest("POST", f"{server.url}/v1/chat", {}, ASK))
             except Unreachable as error:
@@ -173,13 +180,20 @@ async def test_an_endpoint_hangs_as_planned() -> None:
 @pytest.mark.anyio
 async def test_an_endpoint_that_is_down_refuses_everybody_and_comes_back_at_the_same_port() -> None:
     plan = FaultPlan(["refused"], rate=1.0)
+    async with http_server(chat_answer(repeat), plan, down_s=1e6) as server:
+        for _ in range(3):
+            with pytest.raises(Unreachable):
+                await send(HttpRequest("POST", server.url, {}, ASK))
+        assert len(server.requests) == 1, "the others were not even let in"
     async with http_server(chat_answer(repeat), plan, down_s=0.1) as server:
         ask = HttpRequest("POST", server.url, {}, ASK)
         with pytest.raises(Unreachable):
             await send(ask)
         plan.rate = 0.0
-        with pytest.raises(Unreachable):
-            await send(ask)
-        assert len(server.requests) == 1, "the second was not even let in"
-        await anyio.sleep(0.3)
-        assert (await send(ask)).status == 200
+        with anyio.fail_after(60):
+            while True:
+                try:
+                    assert (await send(ask)).status == 200
+                    break
+                except Unreachable:
+                    await anyio.sleep(0.01)

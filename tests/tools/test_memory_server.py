@@ -410,11 +410,14 @@ async def test_an_error_of_the_dialogue_passes_unchanged_and_outranks_one_of_clo
     assert caught.value is mine
 
 
-async def test_deadlines_of_start_and_call_do_not_limit_the_dialogue() -> None:
-    server = MemoryToolServer(serve, limits=Limits(start_timeout_s=0.2, call_timeout_s=0.2))
-    async with server.session(base()) as session:
-        await anyio.sleep(0.4)
-        assert (await session.call(call("wait", seconds=0))).content == "waited"
+def test_deadlines_of_start_and_call_do_not_limit_the_dialogue() -> None:
+    async def main() -> ToolResult:
+        server = MemoryToolServer(serve, limits=Limits(start_timeout_s=2, call_timeout_s=2))
+        async with server.session(base()) as session:
+            await anyio.sleep(4)
+            return await session.call(call("wait", seconds=0))
+
+    assert run_in_virtual_time(main).content == "waited"
 
 
 async def test_two_tools_of_one_name_are_refused() -> None:

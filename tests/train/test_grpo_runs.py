@@ -38,7 +38,7 @@ def served(tmp_path: Path) -> Iterator[list[str]]:
         yield urls
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "engine",
     [

@@ -62,7 +62,14 @@ def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
 COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
 
 
-@pytest.mark.timeout(300)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """A run file, beside it `whole`, a run that nothing broke off, and that one's iterations."""
+    folder = tmp_path_factory.mktemp("runs")
+    run_file = write_run(folder, cold_start=COLD)
+    return run_file, carry_out(run_file, folder / "whole")
+
+
 @pytest.mark.parametrize(
     ("phase", "done"),
     [
@@ -74,24 +81,22 @@ COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
     ],
 )
 def test_L9_a_run_broken_off_anywhere_goes_on_to_the_same_end(
-    phase: str, done: int, tmp_path: Path
+    phase: str, done: int, tmp_path: Path, whole: tuple[Path, list[dict[str, Any]]]
 ) -> None:
-    run_file = write_run(tmp_path, cold_start=COLD)
-    whole = carry_out(run_file, tmp_path / "whole")
+    run_file, unbroken = whole
     break_off(run_file, tmp_path / "broken", phase, done)
     resumed = carry_out(run_file, tmp_path / "broken", resume=True)
 
     assert [line["iteration"] for line in resumed] == [0, 1, 2]
     keys = Counter(e.key for e in read_journal(tmp_path / "broken/episodes.journal"))
     assert set(keys.values()) == {1}
-    assert set(keys) == {e.key for e in read_journal(tmp_path / "whole/episodes.journal")}
+    assert set(keys) == {e.key for e in read_journal(run_file.parent / "whole/episodes.journal")}
     # The same rewards from the same draws; sampling alone or in a crowd differs only by rounding.
     assert [line["reward_mean"] for line in resumed] == pytest.approx(
-        [line["reward_mean"] for line in whole]
+        [line["reward_mean"] for line in unbroken]
     )
 
 
-@pytest.mark.timeout(300)
 def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_path: Path) -> None:
     run_file = write_run(tmp_path, cold_start={**COLD, "steps": 30})
     break_off(run_file, tmp_path / "out", "cold start", 10)
@@ -101,7 +106,6 @@ def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_pa
     assert stage_of(tmp_path / "out" / "checkpoint") == ("cold_start", last)
 
 
-@pytest.mark.timeout(300)
 def test_ctrl_c_drains_saves_and_exits_with_130(tmp_path: Path) -> None:
     run_file = write_run(tmp_path, grpo={"iterations": 500, "tasks_per_iteration": 4})
     out = tmp_path / "out"
@@ -161,7 +165,6 @@ def tear(folder: Path) -> None:
     (folder / "config.json").unlink()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("gone", [True, False])
 def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
     gone: bool, tmp_path: Path
@@ -185,7 +188,6 @@ def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
         carry_out(run_file, out, resume=True)
 
 
-@pytest.mark.timeout(300)
 def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +217,6 @@ def load_checkpoint_weights(out: Path) -> str:
     return weights_checksum(load_model(newest.parent))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("counters", [{}, {"stage": "grpo"}, {"stage": "sft", "step": 1}])
 def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
     counters: dict[str, object], tmp_path: Path
@@ -231,7 +232,6 @@ def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
         carry_out(run_file, out, resume=True)
 
 
-@pytest.mark.timeout(300)
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
     run_file = write_run(tmp_path)
     break_off(run_file, tmp_path / "out", "floor", 2)

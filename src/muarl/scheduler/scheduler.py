@@ -25,9 +25,9 @@ Invariants, each with a property test:
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import anyio
 import anyio.lowlevel
@@ -159,6 +159,7 @@ async def run_groups(
     )
     fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
     send, receive = anyio.create_memory_object_stream[Group](limits.buffer_groups)
+    unbegun: dict[object, Coroutine[Any, Any, object]] = {}
     try:
         async with anyio.create_task_group() as live, send, receive:
             shell = _Shell(
@@ -172,6 +173,7 @@ async def run_groups(
                 window=Window(limits.concurrency),
                 load=load,
                 live=live,
+                unbegun=unbegun,
                 send=send,
             )
             live.start_soon(shell.admit, name="admission")
@@ -181,6 +183,11 @@ async def run_groups(
         # Anyio wraps even a single exception; the caller wrote `except FaultRateError`.
         problem = _single(problems)
         raise problem from problem.__cause__
+    finally:
+        # A second Ctrl-C breaks asyncio's loop off: tasks are cancelled that have not run yet, and
+        # Python would warn on the terminal of each coroutine that it was never awaited.
+        for coroutine in unbegun.values():
+            coroutine.close()
 
 
 def _single(problems: BaseExceptionGroup) -> BaseException:
@@ -249,6 +256,7 @@ class _Shell:
         window: Window,
         load: ReadLoad | None,
         live: TaskGroup,
+        unbegun: dict[object, Coroutine[Any, Any, object]],
         send: MemoryObjectSendStream[Group],
     ) -> None:
         self.admission = admission
@@ -262,6 +270,7 @@ class _Shell:
         self._load = load
         self._next_reading_s = -math.inf if load is not None else math.inf
         self._live = live
+        self._unbegun = unbegun
         self._send = send
         self.num_live = 0
         self.num_final = 0
@@ -287,9 +296,10 @@ class _Shell:
                 continue
             if isinstance(action, Group):
                 self._observer.group_whole(action)
-                self._live.start_soon(self._hand_over, action, name=f"whole {action.key}")
+                task = self._live.start_soon(self._pass_on, action, name=f"whole {action.key}")
             else:
-                self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
+                task = self._live.start_soon(self._run, action, name=f"dialogue {action.key}")
+            self._unbegun[action.key] = task.coro
             if self.admission.slots_taken > _AT_A_STROKE:
                 started += 1
                 if started % _STARTS_PER_PASS == 0:
@@ -329,7 +339,12 @@ class _Shell:
             self.admission.concurrency = self._window.size
             self._observer.window_set(load, self._window.size)
 
+    async def _pass_on(self, group: Group) -> None:
+        del self._unbegun[group.key]
+        await self._hand_over(group)
+
     async def _run(self, plan: EpisodePlan) -> None:
+        del self._unbegun[plan.key]
         episode = await self._attempt(plan)
         # Nothing is awaited before the episode is journaled: cancellation cannot lose it.
         try:
