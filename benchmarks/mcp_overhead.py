@@ -32,9 +32,11 @@ from mcp import Client
 
 from muarl.messages import ToolCall
 from muarl.tools import ToolSession
+from muarl.tools.carrier import Carrier, Limits
 from muarl.tools.memory import MemoryToolServer
+from muarl.tools.sdk_client import SdkClient
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import Carrier, Limits, SdkClient, connected
+from muarl.tools.session import connected
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World
 
