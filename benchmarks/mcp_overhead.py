@@ -32,9 +32,12 @@ from mcp import Client
 
 from muarl.messages import ToolCall
 from muarl.tools import ToolSession
+from muarl.tools.carrier import Carrier, Limits
 from muarl.tools.memory import MemoryToolServer
+from muarl.tools.protocol import ToolServer
+from muarl.tools.sdk_client import SdkClient
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import Carrier, Limits, SdkClient, connected
+from muarl.tools.session import connected
 from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 from muarl.world import World
 
@@ -135,9 +138,13 @@ async def measure(calls: int) -> dict[str, Any]:
         lambda: memory.session(World(WORLD)), calls, min(calls, 200), TOGETHER
     )
     command = [sys.executable, str(SERVER), "stdio"]
-    for name, resource in (("stdio", None), ("stdio_world", RESOURCE)):
+    process = StdioToolServer(command, Path.cwd())
+    servers: dict[str, ToolServer] = {
+        "stdio": process,
+        "stdio_world": MirrorToolServer(process, RESOURCE),
+    }
+    for name, stdio in servers.items():
         say(name)
-        stdio = MirrorToolServer(StdioToolServer(command, Path.cwd()), resource)
         # 64 processes at once would measure how they share the cores.
         figures[name] = await measured(lambda s=stdio: s.session(World(WORLD)), calls, 3, 0)
     say("http")
