@@ -24,10 +24,10 @@ from muarl.train.run_folder import RunFolder, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC = ROOT / "specs" / "quickstart.yaml"
-SEEDS = (707, 808, 909)
-"""Settings were chosen on seeds 0 to 9 and 606 and the desk's `dev` tasks. Seeds 303, 404 and 505 ran
-before the last changes and no longer count: held-out results of seed 0 had led to another wording of
-one persona, those of 606 to an expert that says the city more often."""
+SEEDS = (1010, 1111, 1212)
+"""Settings were chosen on seeds 0 to 9 and 606 and the desk's `dev` tasks. Seeds that ran before the
+last changes no longer count, for their held-out results led to changes: 303, 404, 505 and 606, and 707,
+808 and 909, which showed that some held-out wordings of one thing were training wordings of another."""
 
 
 def say(text: str) -> None:
@@ -79,6 +79,8 @@ def seed_row(run: Path, cost: dict[str, float]) -> dict[str, Any]:
     assert final is not None
     lines = list(RunFolder(run).lines())
     rounds = [line for line in lines if line["kind"] == "iteration"]
+    # A round in which all episodes of each group earn the same updates nothing.
+    updates = [line for line in rounds if "max_logprob_gap" in line]
     return {
         **{name: round(value, 1) for name, value in cost.items()},
         "n": final["n"],
@@ -92,8 +94,8 @@ def seed_row(run: Path, cost: dict[str, float]) -> dict[str, Any]:
         "confirmed_final": share(final, "confirmed"),
         "floor": max(line["success"]["value"] for line in lines if line["kind"] == "floor"),
         "token_drift": sum(line["token_drift"] for line in rounds),
-        "max_logprob_gap": max(line["max_logprob_gap"] or 0.0 for line in rounds),
-        "first_ratio_max": max(line["first_ratio_max"] for line in rounds),
+        "max_logprob_gap": max(line["max_logprob_gap"] or 0.0 for line in updates),
+        "first_ratio_max": max(line["first_ratio_max"] for line in updates),
     }
 
 
