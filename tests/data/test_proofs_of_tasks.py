@@ -116,7 +116,8 @@ async def test_a_fact_told_only_when_asked_for_needs_the_question(folder: Path) 
         folder / "domain.yaml", "style: plain", "style: plain\n    disclose: {order_id: on_request}"
     )
     found = said(await prove(load_domain(folder)))
-    assert [finding[:44] for finding in found] == [
+    reach = [finding[:44] for finding in found if finding.startswith("reach")]
+    assert reach == [
         "reach task 'cancel-1': nobody can know 'W1',"
     ] * 2
 
