@@ -126,9 +126,13 @@ class Dialogue:
                 outcome = await self._talk(session)
                 waits.now = "the end of the tool session"
             waits.now = "the gold world"
-            log, training = self._log, self._key.trains
             verdict = await self._domain.judge(
-                self._task, self._world, log.turns, log.opening, training=training
+                self._task,
+                self._world,
+                self._log.turns,
+                self._log.opening,
+                initial=self._initial,
+                training=self._key.trains,
             )
         except UserError as fault:
             return self._episode(Outcome.USER_FAULT, fault)

@@ -199,6 +199,7 @@ class Domain:
         turns: Sequence[Turn],
         opening: UserReply,
         *,
+        initial: World | None = None,
         training: bool = False,
         predicates: RewardFile | None = None,
     ) -> Verdict:
@@ -209,6 +210,7 @@ class Domain:
             world: Its final world.
             turns: What happened, in order.
             opening: The user's first message.
+            initial: The world it began with; None: the task's own.
             training: The training reward counts, where one is declared.
             predicates: Count instead of the task's own and the domain's.
 
@@ -217,7 +219,8 @@ class Domain:
             EpisodeError: A `judge` predicate's endpoint does not answer.
             ToolServerError: A gold call was answered with an error.
         """
-        evidence = self.evidence(task, world, await self.gold_world(task), turns, opening.text)
+        gold = await self.gold_world(task)
+        evidence = self.evidence(task, world, gold, turns, opening.text, initial)
         reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
@@ -226,7 +229,13 @@ class Domain:
         return await judge(evidence, reward, metrics)
 
     def evidence(
-        self, task: TaskSpec, world: World, gold_world: World, turns: Sequence[Turn], opening: str
+        self,
+        task: TaskSpec,
+        world: World,
+        gold_world: World,
+        turns: Sequence[Turn],
+        opening: str,
+        initial: World | None = None,
     ) -> Evidence:
         """What predicates may look at."""
         return Evidence(
@@ -236,7 +245,7 @@ class Domain:
             opening=opening,
             writes=self.spec.writes,
             judges=self.judges,
-            begin=lambda: self.world_for(task),
+            begin=lambda: self.world_for(task) if initial is None else initial.fork(),
             load=lambda ref: self._python.load(ref, ("reward",)),
         )
 

@@ -31,6 +31,7 @@ def test_a_sample_of_the_desk_is_sound() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_whole_desk_is_sound() -> None:
     found = proof(limit=None, dialogues=100)
     check(found)

@@ -25,7 +25,7 @@ from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.policy import GenerateRequest, Generation
 from muarl.record import Episode, Outcome, UserReply
 from muarl.record.codec import decode_episode, encode_episode
-from muarl.reward import predicates
+from muarl.reward import verdict
 from muarl.spec import GoldCallSpec, PredicateSpec
 from muarl.testing import Say, ScriptedPolicy, ScriptedUserStub
 from muarl.world import World
@@ -155,7 +155,7 @@ async def test_a_predicate_that_raises_is_an_infrastructure_fault_L2(
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setitem(predicates._CHECKS, "said", broken)
+    monkeypatch.setitem(verdict._CHECKS, "said", broken)
     task = note_task(reward=[PredicateSpec(said={"text": "x"})])  # type: ignore[arg-type]
     episode = await dialogue(domain, says(PUT, "Done."), TalkingUser(["hi"]), task=task).run()
     check_fault(episode, Outcome.INFRA_FAULT, "predicate \"said 'x'\" could not be evaluated")
