@@ -133,14 +133,15 @@ def test_findings_alike_are_shown_a_few_times_and_counted(
     spoil(
         folder / "domain.yaml", '"cancel {order_id}"', '"cancel {order_idd}", "cancel {order_id}"'
     )
-    assert main(["check", str(folder)]) == 2
+    assert main(["check", str(folder)]) == 1
     out = capsys.readouterr().out.splitlines()
     assert sum("unknown tool 'nope'" in line for line in out) == 3
-    assert out[-3] == "  and 20 more like these; --json prints all"
-    assert f"{folder / 'domain.yaml'}:29:20: unknown fact 'order_idd'" in out[-2]
-    assert out[-1] == "24 findings"
-    assert main(["check", str(folder), "--json"]) == 2
-    assert len(json.loads(capsys.readouterr().out)["findings"]) == 24
+    assert "  and 20 more like these; --json prints all" in out
+    assert any(f"{folder / 'domain.yaml'}:29:20: unknown fact 'order_idd'" in line for line in out)
+    assert main(["check", str(folder), "--json"]) == 1
+    found = [finding["message"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+    assert sum("unknown tool 'nope'" in message for message in found) == 23
+    assert out[-1] == f"{len(found)} findings"
 
 
 def test_problems_alike_of_a_spec_are_counted_too(
@@ -181,7 +182,7 @@ def test_a_run_file_is_checked_with_its_domain(
     assert main(["check", str(run_file), "--offline"]) == 0
     assert capsys.readouterr().out == "shop: specs are valid (4 files, 2 tasks in them)\n"
     spoil(run_file.parent / "tasks.yaml", "{order_id: W1}\n", "{order_id: W9}\n")
-    assert main(["check", str(run_file)]) == 2
+    assert main(["check", str(run_file)]) == 1
     assert "no order W9" in capsys.readouterr().out
 
 

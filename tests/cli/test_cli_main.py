@@ -164,11 +164,11 @@ def test_another_missing_module_is_a_bug(verb: Callable[..., None]) -> None:
 
 def test_output_into_a_closed_pipe_is_no_traceback() -> None:
     code = (
-        "import sys, muarl.cli as c\n"
+        "import sys, muarl.cli as c, muarl.cli._answer as a\n"
         "class M:\n"
         "    def add_arguments(self, p: object) -> None: ...\n"
-        "    def run(self, a: object) -> int:\n"
-        "        while True: print('x' * 100)\n"
+        "    def run(self, args: object) -> int:\n"
+        "        while True: a.answer('x' * 100)\n"
         "sys.modules['muarl.cli.probe'] = M()\n"
         "c.VERBS['probe'] = ''\n"
         "sys.exit(c.main(['probe']))\n"

@@ -117,9 +117,7 @@ async def test_a_fact_told_only_when_asked_for_needs_the_question(folder: Path) 
     )
     found = said(await prove(load_domain(folder)))
     reach = [finding[:44] for finding in found if finding.startswith("reach")]
-    assert reach == [
-        "reach task 'cancel-1': nobody can know 'W1',"
-    ] * 2
+    assert reach == ["reach task 'cancel-1': nobody can know 'W1',"] * 2
 
 
 async def test_a_fact_that_a_tool_finds_from_what_is_told_can_be_known(folder: Path) -> None:

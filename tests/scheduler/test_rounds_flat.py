@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from contextlib import nullcontext
 
 import anyio
 import anyio.lowlevel
@@ -20,6 +21,7 @@ class Talks:
 
     max_live = None
     load = None
+    sharing = nullcontext
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         await anyio.lowlevel.checkpoint()
