@@ -26,6 +26,11 @@ SHORT: dict[str, Any] = {
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }
 
+PAYS = """
+def an_e(evidence):
+    return any("e" in text for _, text in evidence.heard())
+"""
+
 
 def write_run(folder: Path, **changes: Any) -> Path:
     """A run file, and beside it a desk that pays for any `e` said, so that groups differ."""
@@ -33,7 +38,9 @@ def write_run(folder: Path, **changes: Any) -> Path:
     domain = folder / "desk" / "domain.yaml"
     text = domain.read_text(encoding="utf-8")
     assert "  - gold_world: true\n" in text
-    domain.write_text(text.replace("  - gold_world: true\n", '  - said: {text: "e"}\n'))
+    paid = "  - python: {function: pays.py:an_e}\n"
+    domain.write_text(text.replace("  - gold_world: true\n", paid))
+    (folder / "desk" / "pays.py").write_text(PAYS)
     spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})
     path = folder / "run.yaml"
     path.write_text(dump_spec(spec), encoding="utf-8")
