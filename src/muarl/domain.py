@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 import random
-import re
-import sys
-import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import ValidationError
-
 from muarl import content
-from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
-from muarl.errors import MuarlError, SpecError, ToolServerError
+from muarl.errors import SpecError, ToolServerError
+from muarl.generated import generated_tasks
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
 from muarl.reward import EndpointJudges, Evidence, Judges, Verdict, judge
-from muarl.seeds import derive_seed, generator
+from muarl.seeds import generator
 from muarl.spec import (
     DomainSpec,
     Located,
@@ -33,7 +27,7 @@ from muarl.spec import (
     load_domain_spec,
     load_task_files,
 )
-from muarl.spec.references import generated_findings, split_findings
+from muarl.spec.references import split_findings
 from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
 from muarl.tools import ToolServer, sharing, tool_server
 from muarl.user import User
@@ -59,7 +53,7 @@ class Domain:
         self.located = located
         self.spec = located.spec
         self.folder = located.path.parent
-        self._python = _PythonFolder(located)
+        self._python = PythonFolder(located)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
@@ -347,105 +341,7 @@ class Domain:
         source = self.spec.tasks
         if source.python is None:
             return tuple(task for task in self._file_tasks() if task.split == split)
-        count = source.splits[split]
-        seed = derive_seed(source.seed, self.spec.id, split)
-        loc = ("tasks", "python")
-        tasks = self._python.call(source.python, loc, split, seed, count)
-        if type(tasks) not in (list, tuple):  # one of the author's own class may be anything
-            kind = type(tasks).__name__
-            raise self._problem(loc, f"{source.python} must return a list, it returned {kind}")
-        wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
-        if wrong or len(tasks) != count:
-            raise self._problem(
-                loc,
-                f"{source.python} must return {count} TaskSpec of split {split!r}; "
-                f"it returned {len(tasks)}, {len(wrong)} of them not such",
-            )
-        tasks = [self._validated(task, source.python) for task in tasks]
-        findings = [*generated_findings(tasks, self.spec), *_no_json(tasks)]
-        if problems := [self.located.problem(loc, message) for message in findings]:
-            raise SpecError(problems)
-        return tuple(tasks)
-
-    def _validated(self, task: TaskSpec, reference: str) -> TaskSpec:
-        """A generated task, which may have been made or changed without being looked at."""
-        said = f"{reference} returned a TaskSpec that is none"
-        loc = ("tasks", "python")
-        try:
-            return TaskSpec.model_validate(task.model_dump(warnings=False), strict=True)
-        except ValidationError as errors:
-            first = errors.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise self._problem(loc, f"{said}: {where}: {first['msg']}") from errors
-        except RAISED as error:  # boundary: what lacks its fields raises anything
-            let_ctrl_c_pass(error)
-            raise self._problem(loc, f"{said}: {blame(error)}") from error
-
-
-def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
-    """What generated tasks hold that no world or call can take."""
-    for task in tasks:
-        parts = {"world": task.world, "gold": [call.arguments for call in task.gold]}
-        for part, value in parts.items():
-            if problem := json_problem(value):
-                yield f"task {task.id!r}: {part} must be JSON: {problem}"
-
-
-class _PythonFolder:
-    """Imports a domain's own Python, as modules of a package that stands for its folder."""
-
-    def __init__(self, located: Located[DomainSpec]) -> None:
-        self._located = located
-        folder = located.path.parent.resolve()
-        tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
-        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
-        if self._package not in sys.modules:
-            package = types.ModuleType(self._package)
-            package.__path__ = [str(folder)]
-            sys.modules[self._package] = package
-
-    def load(self, reference: str, loc: tuple[str | int, ...]) -> Any:
-        """Resolve `file.py:name`, which the domain's file names at `loc`.
-
-        Raises:
-            SpecError: No such file or name, or importing it raised.
-        """
-        file, _, name = reference.partition(":")
-        module_name = file.removesuffix(".py").replace("/", ".")
-        try:
-            module = importlib.import_module(f"{self._package}.{module_name}")
-        except MuarlError:
-            raise
-        except ModuleNotFoundError as error:
-            message = f"{reference!r} cannot be imported: {error}{place(error)}"
-            raise self._problem(loc, message) from error
-        except RAISED as error:  # boundary: the author's module raises anything
-            let_ctrl_c_pass(error)
-            raise self._problem(loc, f"importing {file} raised {blame(error)}") from error
-        if not hasattr(module, name):
-            raise self._problem(loc, f"{file} has no {name!r}")
-        return getattr(module, name)
-
-    def call(self, reference: str, loc: tuple[str | int, ...], *arguments: Any) -> Any:
-        """Call what `reference` names.
-
-        Raises:
-            SpecError: It cannot be imported, or it raised; a ValueError says what is wrong itself.
-        """
-        made = self.load(reference, loc)
-        try:
-            return made(*arguments)
-        except MuarlError:
-            raise
-        except ValueError as error:
-            said = " ".join(str(error).split())
-            raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
-        except RAISED as error:  # boundary: the author's code raises anything
-            let_ctrl_c_pass(error)
-            raise self._problem(loc, f"{reference} raised {blame(error)}") from error
-
-    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
-        return SpecError([self._located.problem(loc, message)])
+        return generated_tasks(self.located, self._python, split)
 
 
 def load_domain(path: str | Path) -> Domain:

@@ -1,0 +1,80 @@
+"""Tasks that a domain's Python makes: as many as asked for, and held to what files are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.errors import SpecError
+from muarl.json_values import json_problem
+from muarl.python_folder import PythonFolder
+from muarl.seeds import derive_seed
+from muarl.spec import DomainSpec, Located, TaskSpec
+from muarl.spec.references import generated_findings
+
+_LOC = ("tasks", "python")
+
+
+def generated_tasks(
+    located: Located[DomainSpec], python: PythonFolder, split: str
+) -> tuple[TaskSpec, ...]:
+    """The tasks of a split, by the generator that the domain's file names.
+
+    Args:
+        located: The domain's file.
+        python: Its Python.
+        split: One that the file declares.
+
+    Raises:
+        SpecError: The generator raised, or broke its contract.
+    """
+    source = located.spec.tasks
+    reference = source.python
+    assert reference is not None
+    count = source.splits[split]
+    seed = derive_seed(source.seed, located.spec.id, split)
+    tasks = python.call(reference, _LOC, split, seed, count)
+    if type(tasks) not in (list, tuple):  # one of the author's own class may be anything
+        kind = type(tasks).__name__
+        raise _problem(located, f"{reference} must return a list, it returned {kind}")
+    wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
+    if wrong or len(tasks) != count:
+        raise _problem(
+            located,
+            f"{reference} must return {count} TaskSpec of split {split!r}; "
+            f"it returned {len(tasks)}, {len(wrong)} of them not such",
+        )
+    tasks = [_validated(located, task, reference) for task in tasks]
+    findings = [*generated_findings(tasks, located.spec), *_no_json(tasks)]
+    if problems := [located.problem(_LOC, message) for message in findings]:
+        raise SpecError(problems)
+    return tuple(tasks)
+
+
+def _validated(located: Located[DomainSpec], task: TaskSpec, reference: str) -> TaskSpec:
+    """A generated task, which may have been made or changed without being looked at."""
+    said = f"{reference} returned a TaskSpec that is none"
+    try:
+        return TaskSpec.model_validate(task.model_dump(warnings=False), strict=True)
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _problem(located, f"{said}: {where}: {first['msg']}") from errors
+    except RAISED as error:  # boundary: what lacks its fields raises anything
+        let_ctrl_c_pass(error)
+        raise _problem(located, f"{said}: {blame(error)}") from error
+
+
+def _no_json(tasks: Sequence[TaskSpec]) -> Iterator[str]:
+    """What generated tasks hold that no world or call can take."""
+    for task in tasks:
+        parts = {"world": task.world, "gold": [call.arguments for call in task.gold]}
+        for part, value in parts.items():
+            if problem := json_problem(value):
+                yield f"task {task.id!r}: {part} must be JSON: {problem}"
+
+
+def _problem(located: Located[DomainSpec], message: str) -> SpecError:
+    return SpecError([located.problem(_LOC, message)])

@@ -1,0 +1,71 @@
+"""Python that a domain's file names: imported from its folder, and blamed on its author."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import sys
+import types
+from typing import Any
+
+from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
+from muarl.errors import MuarlError, SpecError
+from muarl.spec import DomainSpec, Located
+
+
+class PythonFolder:
+    """Imports a domain's own Python, as modules of a package that stands for its folder."""
+
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self._located = located
+        folder = located.path.parent.resolve()
+        tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
+        if self._package not in sys.modules:
+            package = types.ModuleType(self._package)
+            package.__path__ = [str(folder)]
+            sys.modules[self._package] = package
+
+    def load(self, reference: str, loc: tuple[str | int, ...]) -> Any:
+        """Resolve `file.py:name`, which the domain's file names at `loc`.
+
+        Raises:
+            SpecError: No such file or name, or importing it raised.
+        """
+        file, _, name = reference.partition(":")
+        module_name = file.removesuffix(".py").replace("/", ".")
+        try:
+            module = importlib.import_module(f"{self._package}.{module_name}")
+        except MuarlError:
+            raise
+        except ModuleNotFoundError as error:
+            message = f"{reference!r} cannot be imported: {error}{place(error)}"
+            raise self._problem(loc, message) from error
+        except RAISED as error:  # boundary: the author's module raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"importing {file} raised {blame(error)}") from error
+        if not hasattr(module, name):
+            raise self._problem(loc, f"{file} has no {name!r}")
+        return getattr(module, name)
+
+    def call(self, reference: str, loc: tuple[str | int, ...], *arguments: Any) -> Any:
+        """Call what `reference` names.
+
+        Raises:
+            SpecError: It cannot be imported, or it raised; a ValueError says what is wrong itself.
+        """
+        made = self.load(reference, loc)
+        try:
+            return made(*arguments)
+        except MuarlError:
+            raise
+        except ValueError as error:
+            said = " ".join(str(error).split())
+            raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
+        except RAISED as error:  # boundary: the author's code raises anything
+            let_ctrl_c_pass(error)
+            raise self._problem(loc, f"{reference} raised {blame(error)}") from error
+
+    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
+        return SpecError([self._located.problem(loc, message)])
