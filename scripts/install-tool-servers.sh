@@ -14,10 +14,15 @@ servers=$venv/servers
   mcp-server-sqlite==2025.4.25 mcp==1.30.0
 ln -sf "$servers/bin/mcp-server-sqlite" "$venv/bin/"
 
-if command -v npm >/dev/null; then
-  npm install --prefix "$servers" --silent --no-audit --no-fund \
-    @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/sdk@1.30.0
+install_npm() {
+  command -v npm >/dev/null && npm install --prefix "$servers" --silent --no-audit --no-fund \
+    --fetch-retries=2 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/sdk@1.30.0
+}
+
+if install_npm; then
   ln -sf "$servers/node_modules/.bin/mcp-server-memory" "$venv/bin/"
 else
-  echo "npm is not installed: the tests of domains/contacts will be skipped" >&2
+  echo "npm is not there or could not install: the tests of domains/contacts will be skipped" >&2
+  echo "(to try again: remove $venv/.servers)" >&2
+  [ -z "${MUARL_REQUIRE_TOOL_SERVERS:-}" ]
 fi
