@@ -1,0 +1,70 @@
+"""What all stages of a run work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from muarl.domain import Domain
+from muarl.evaluate.held_out import HeldOut
+from muarl.observe import Observation, Snapshot
+from muarl.record import Episode, EpisodeKey, JournalWriter
+from muarl.render import Renderer
+from muarl.scheduler import Fuse, Group
+from muarl.scheduler.rounds import StopSignal
+from muarl.spec import RunSpec
+from muarl.train.progress import Progress
+from muarl.train.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class RunAtWork:
+    """One run, its folder open.
+
+    Attributes:
+        run: The run file.
+        domain: Whose dialogues are held.
+        folder: Where everything goes.
+        journal: Gets each episode before it is used.
+        done: Episodes of the journal that need not be played again.
+        model: The policy; stages change its weights.
+        renderer: Between messages and its tokens.
+        prompt: Tokens that every dialogue begins with.
+        progress: Told how far the run is.
+        stop: Drains on request.
+        observation: Told what happens to dialogues.
+        fuse: Ends the run when too many dialogues end in faults.
+    """
+
+    run: RunSpec
+    domain: Domain
+    folder: RunFolder
+    journal: JournalWriter
+    done: dict[EpisodeKey, Episode]
+    model: PreTrainedModel
+    renderer: Renderer
+    prompt: list[int]
+    progress: Progress
+    stop: StopSignal
+    observation: Observation
+    fuse: Fuse
+
+    def held_out(self, on_group: Callable[[Group], None] = lambda _group: None) -> HeldOut:
+        """Plays the held-out tasks into this run's journal; `on_group` is told of each group."""
+        return HeldOut(
+            domain=self.domain,
+            run=self.run,
+            renderer=self.renderer,
+            journal=self.journal,
+            done=self.done,
+            stop=self.stop,
+            on_group=on_group,
+            observer=self.observation,
+        )
+
+    def since(self, before: Snapshot) -> dict[str, Any]:
+        """What there was to be seen of the dialogues that came after a snapshot."""
+        return self.observation.counters.snapshot().since(before).figures()

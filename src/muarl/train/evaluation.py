@@ -1,0 +1,63 @@
+"""The held-out tasks: by policies without skill, and by the policy before and after it learned."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from muarl.data.trivial import TRIVIAL
+from muarl.evaluate.summary import summarise
+from muarl.scheduler import Group
+from muarl.train.at_work import RunAtWork
+from muarl.train.weights import Engine
+
+
+async def find_floor(at: RunAtWork) -> None:
+    """Let each policy without skill play, unless it did already."""
+    known = {line.get("name") for line in at.folder.lines() if line["kind"] == "floor"}
+    todo = [name for name in TRIVIAL if name not in known]
+    at.progress.phase("floor", len(todo))
+    for number, name in enumerate(todo, start=1):
+        episodes = await at.held_out().by_trivial(name)
+        summary = summarise(episodes, seed=at.run.seed)
+        at.folder.log("floor", name=name, success=msgspec.to_builtins(summary.success))
+        at.progress.advance(number, **{name: summary.success.value})
+
+
+async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
+    """Let the policy play at each temperature, unless it did already in this phase."""
+    for temperature in at.run.eval.temperatures:
+        known = [
+            line
+            for line in at.folder.lines()
+            if line["kind"] == "eval"
+            and (line["phase"], line["temperature"]) == (phase, temperature)
+        ]
+        if known:
+            continue
+        at.progress.phase(f"evaluate {phase}, T={temperature:g}", at.run.eval.episodes)
+        counted = 0
+
+        def count(group: Group) -> None:
+            nonlocal counted
+            counted += len(group.episodes)
+            at.progress.advance(counted)
+
+        started, before = time.monotonic(), at.observation.counters.snapshot()
+        episodes = await at.held_out(count).by_policy(
+            engine.policy, phase=phase, temperature=temperature
+        )
+        summary = summarise(episodes, seed=at.run.seed)
+        at.folder.log(
+            "eval",
+            phase=phase,
+            temperature=temperature,
+            wall_s=time.monotonic() - started,
+            observed=at.since(before),
+            **msgspec.to_builtins(summary),
+        )
+        at.progress.note(
+            f"held-out success, {phase}, T={temperature:g}: {summary.success} "
+            f"on {summary.n} dialogues"
+        )

@@ -1,0 +1,81 @@
+"""The cold start as a stage of a run: expert dialogues, then steps, from wherever it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio.to_thread
+import msgspec
+
+from muarl.data.demonstrations import PHASE as COLD_START
+from muarl.data.demonstrations import demonstrations
+from muarl.evaluate.summary import summarise
+from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
+from muarl.kernel.step import SftMetrics, Trainer
+from muarl.record import Sample
+from muarl.scheduler.rounds import Interrupted
+from muarl.seeds import generator
+from muarl.train.at_work import RunAtWork
+from muarl.train.cold_start import cold_start
+from muarl.train.policy_model import samples_of
+from muarl.train.stage import stage_of
+
+_STEPS_PER_CHECKPOINT = 100
+
+
+async def supervise(at: RunAtWork) -> None:
+    """Have the model imitate the expert, unless GRPO has begun.
+
+    Raises:
+        Interrupted: A stop was requested; where it got to is in the checkpoint.
+    """
+    spec = at.run.cold_start
+    assert spec is not None
+    stage, first_step = stage_of(at.folder.checkpoint)
+    if stage != COLD_START:
+        return
+    trainer = Trainer.for_cold_start(at.model)
+    if first_step:
+        load_checkpoint(at.folder.checkpoint, trainer)
+    if first_step == spec.steps:
+        return
+    at.progress.phase("expert dialogues", spec.episodes)
+    episodes = await demonstrations(
+        at.domain,
+        at.renderer,
+        spec,
+        at.run.rollout,
+        run_seed=at.run.seed,
+        journal=at.journal,
+        done=at.done,
+        stop=at.stop,
+        on_episode=at.progress.advance,
+        observer=at.observation,
+    )
+    success = summarise(episodes).success
+    at.progress.note(f"{len(episodes)} expert dialogues verified by replay; success {success}")
+    at.folder.keep_lines(lambda line: line["kind"] != "cold_start" or line["step"] <= first_step)
+    at.progress.phase("cold start", spec.steps)
+    await anyio.to_thread.run_sync(_steps, at, trainer, samples_of(episodes), first_step)
+    if trainer.num_updates < spec.steps:
+        raise Interrupted
+
+
+def _steps(at: RunAtWork, trainer: Trainer, samples: Sequence[Sample], first_step: int) -> None:
+    """Runs in a worker thread, so that the display and Ctrl-C stay alive."""
+    spec = at.run.cold_start
+    assert spec is not None
+    steps = spec.steps
+
+    def after(step: int, metrics: SftMetrics) -> bool:
+        # Looked at once, so that a step that is the last is saved as such.
+        ended = step == steps or at.stop.requested
+        if step % 10 == 0 or ended:
+            at.folder.log("cold_start", step=step, **msgspec.to_builtins(metrics))
+            at.progress.advance(step, loss=metrics.loss)
+        if step % _STEPS_PER_CHECKPOINT == 0 or ended:
+            save_checkpoint(at.folder.checkpoint, trainer, {"stage": COLD_START, "step": step})
+        return not ended
+
+    rng = generator(at.run.seed, "cold start order")
+    cold_start(trainer, samples, spec, rng, first_step=first_step, after_step=after)
