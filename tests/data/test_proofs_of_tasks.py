@@ -120,6 +120,11 @@ async def test_a_fact_told_only_when_asked_for_needs_the_question(folder: Path) 
     assert reach == ["reach task 'cancel-1': nobody can know 'W1',"] * 2
 
 
+async def test_a_fact_with_words_of_the_agents_around_it_can_be_known(folder: Path) -> None:
+    spoil(folder / "tasks.yaml", "{order_id: W1}", "{order_id: order W1}")
+    assert not [finding for finding in said(await prove(load_domain(folder))) if "reach" in finding]
+
+
 async def test_a_fact_that_a_tool_finds_from_what_is_told_can_be_known(folder: Path) -> None:
     """An account gives a customer, a customer an order: two steps."""
     no_crash(folder)

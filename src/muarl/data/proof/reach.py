@@ -67,7 +67,7 @@ async def reach_findings(
     for persona in task.personas:
         told = _told(subject, task, persona)
         words = Words(told)
-        missing = [at for at in needed if not words.hold(at[2])]
+        missing = [at for at in needed if not (words.hold(at[2]) or _worded(at[2], told))]
         if missing:
             missing = await _not_found(subject, task, missing, told, reads)
         for index, name, value in missing:
@@ -78,6 +78,11 @@ async def reach_findings(
             loc = ("gold", index, "arguments")
             found.append(subject.about_task(Check.REACH, task, loc, message))
     return found
+
+
+def _worded(value: str, told: Sequence[str]) -> bool:
+    """Whether it is what was told with words of the agent's around it: "phone 6001"."""
+    return any(tokens(fact) and holds(tokens(value), tokens(fact)) for fact in told)
 
 
 def _needed(task: TaskSpec) -> Iterator[Need]:
