@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
+from muarl.authors import MAX_CHARS, PACKAGES, RAISED, blame, let_ctrl_c_pass, place
 from muarl.world import World
 
 SOURCE = """\
@@ -131,3 +131,20 @@ def test_a_raise_in_her_code_is_hers_and_ctrl_c_is_not(hers: types.ModuleType) -
         survives(press_ctrl_c)
     with pytest.raises(KeyboardInterrupt):
         survives(lambda: signal.raise_signal(signal.SIGINT))
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Mute(), "Mute: (its message cannot be had: ValueError)"),
+        (RuntimeError("a" * 5_000_000), f"RuntimeError: {'a' * MAX_CHARS}…"),
+    ],
+    ids=["none", "long"],
+)
+def test_whatever_an_error_says_is_said_shortly(error: Exception, said: str) -> None:
+    assert blame(error) == said

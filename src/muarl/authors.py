@@ -22,6 +22,9 @@ PACKAGES = "muarl_domain_"
 RAISED = (Exception, SystemExit, KeyboardInterrupt)
 """What a boundary around an author's code catches; see `let_ctrl_c_pass`."""
 
+MAX_CHARS = 2000
+"""Of what an error says; beyond it nobody reads, and a journal would grow by all of it."""
+
 _OURS = str(Path(__file__).parent) + os.sep
 
 
@@ -46,12 +49,23 @@ def blame(error: BaseException) -> str:
         "KeyError: 'x' (domains/desk/tasks.py:76, in generate)"
     """
     error = _said_by_author(error)
-    text = " ".join(str(error).split())
+    text = _text_of(error)
     kind = type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"{kind}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
     where = place(error) or _place_elsewhere(error)
     return f"{kind}: {text}{where}" if text else f"{kind}{where}"
+
+
+def _text_of(error: BaseException) -> str:
+    """Its message on one line, no longer than a person reads."""
+    try:
+        text = str(error)
+    except RAISED as odd:  # boundary: also how it is said is the author's
+        let_ctrl_c_pass(odd)
+        return f"(its message cannot be had: {type(odd).__name__})"
+    cut = text[:MAX_CHARS] + "…" if len(text) > MAX_CHARS else text
+    return " ".join(cut.split())
 
 
 def place(error: BaseException) -> str:

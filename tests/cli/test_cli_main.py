@@ -107,6 +107,14 @@ def test_an_error_of_muarl_is_one_line_and_exit_1(
     assert capsys.readouterr().err == "muarl: no endpoint\n"
 
 
+def test_what_a_terminal_would_obey_is_shown_and_not_obeyed(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(MuarlError("it answered 500: bad\x1b[2J\r\u202ex")))
+    assert cli.main(["probe"]) == 1
+    assert capsys.readouterr().err == "muarl: it answered 500: bad\\x1b[2J\\r\\u202ex\n"
+
+
 def test_errors_in_groups_are_each_said_once(
     verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

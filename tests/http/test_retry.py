@@ -14,8 +14,20 @@ from trio.testing import MockClock
 from muarl.errors import SetupError
 from muarl.http.call import Refused, call, persistently
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
+from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of, wait_of
 from muarl.http.transport import HttpReply, HttpRequest
+
+
+@pytest.mark.parametrize("day", ["Wed, 21 Oct 9999999999999999999", "Wed, 21 Oct 2025"])
+def test_an_absurd_date_is_no_retry_after(day: str) -> None:
+    assert seconds_of(f"{day} 07:28:00 +999999999999999999") is None
+    assert seconds_of("Wed, 21 Oct 9999999999999999999 07:28:00 GMT") is None
+
+
+def test_who_asks_for_no_wait_at_all_is_not_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 1.0)
+    assert wait_of(PassingFailure("busy", 0.0), Backoff()) >= 0.5
+    assert wait_of(PassingFailure("busy", 30.0), Backoff()) == 30.0
 
 
 def test_waits_double_with_jitter_and_never_pass_eight_seconds() -> None:

@@ -127,7 +127,16 @@ async def test_a_refused_connection_is_unreachable() -> None:
             await send(post(f"http://127.0.0.1:{held.getsockname()[1]}/"))
 
 
-@pytest.mark.parametrize("url", ["http://", "http://127.0.0.1:99999/", "http://no such host/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://",
+        "http://127.0.0.1:99999/",
+        "http://no such host/",
+        "http://../",
+        f"http://{70 * 'a'}/",
+    ],
+)
 async def test_what_is_no_url_is_unreachable(url: str) -> None:
     with pytest.raises(Unreachable):
         await send(post(url))

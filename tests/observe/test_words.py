@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.observe.words import MAX_CHARS, plain_words
+from muarl.observe.words import _LOOKED_AT, MAX_CHARS, plain_words
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,10 @@ def test_any_text_becomes_one_short_printable_line(text: str) -> None:
     said = plain_words(text)
     assert said.isprintable()
     assert len(said) <= MAX_CHARS
+
+
+def test_a_key_that_is_cut_in_two_is_not_said_in_part() -> None:
+    said = plain_words(
+        " " * (_LOOKED_AT - 20) + "api_key = sk-abcdefghijklmnopqrstuvwxyz" + "b" * 9_999
+    )
+    assert "sk-" not in said

@@ -111,6 +111,15 @@ def test_sound_files_load(folder: Path) -> None:
         (
             "run",
             "model:",
+            "user: {llm: {base_url: 'http://me:secret@a/v1', model: m}}\nmodel:",
+            (
+                "3:24: 'base_url': a URL with a user or password in it, which would be recorded; name an "
+                "environment variable instead (`api_key_env`, or `secrets` of a tool server)"
+            ),
+        ),
+        (
+            "run",
+            "model:",
             "engine: {vllm_server: {endpoints: [a:1]}}\nmodel:",
             (
                 "3:36: item 1 of 'endpoints': expected a URL such as http://127.0.0.1:8000, "

@@ -84,7 +84,7 @@ def test_what_is_dumped_loads_back_equal(folder: Path, tools: str) -> None:
     [
         (PythonToolsSpec(python="code/shop.py:serve"), "shop"),
         (CommandToolsSpec(command=["./bin/orders.sh", "x"]), "orders"),
-        (UrlToolsSpec(url="https://u@mcp.example.org:80/x"), "mcp.example.org"),
+        (UrlToolsSpec(url="https://mcp.example.org:80/x"), "mcp.example.org"),
         (CommandToolsSpec(name="mine", command=["node"]), "mine"),
     ],
 )

@@ -116,9 +116,12 @@ def _report(error: BaseException) -> int:
 
 def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
-    if not isinstance(error, SpecError):
-        return f"muarl: {error}"
-    return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
+    if isinstance(error, SpecError):
+        text = "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
+    else:
+        text = f"muarl: {error}"
+    # It may quote a model, a server, a file: nothing is left that a terminal would obey.
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -69,7 +69,7 @@ async def session() -> AsyncIterator[Send]:
                         raise Unreachable(f"the answer is longer than {MAX_BYTES} bytes")
                 retry_after = response.headers.get("Retry-After")
                 return HttpReply(response.status, bytes(body), retry_after)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Unreachable(str(error) or type(error).__name__) from error
 
     try:

@@ -9,7 +9,7 @@ import anyio
 
 from muarl.http.breaker import Breaker, Permit
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of
+from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of, wait_of
 from muarl.http.transport import HttpRequest, Send, Unreachable
 
 Call = Callable[..., Awaitable[bytes]]
@@ -88,5 +88,5 @@ async def persistently(call: Call, method: str, url: str, body: bytes = b"") -> 
         try:
             return await call(method, url, body)
         except PassingFailure as failure:
-            await anyio.sleep(backoff.next_s() if failure.wait_s is None else failure.wait_s)
+            await anyio.sleep(wait_of(failure, backoff))
     return await call(method, url, body)

@@ -19,7 +19,7 @@ from muarl.errors import EndpointError, EpisodeTimeout, SetupError
 from muarl.http.breaker import Breaker
 from muarl.http.call import Refused, call, reported
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure
+from muarl.http.retry import Backoff, PassingFailure, wait_of
 from muarl.http.transport import Send, send
 
 _TRIES = 5
@@ -142,10 +142,8 @@ class ChatClient:
             failures.append(failure)
             if tried == _TRIES:
                 break
-            wait_s = failure.wait_s
-            if wait_s is None:
-                wait_s = backoff.next_s()
-            elif anyio.current_time() + wait_s > deadline.deadline:
+            wait_s = wait_of(failure, backoff)
+            if failure.wait_s is not None and anyio.current_time() + wait_s > deadline.deadline:
                 raise self._error(
                     f"{failure}; it asks to wait {wait_s:g} s, longer than a reply may take"
                 )

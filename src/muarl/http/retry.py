@@ -62,9 +62,17 @@ def seconds_of(retry_after: str | None) -> float | None:
         try:
             when: Any = parsedate_to_datetime(retry_after)
             seconds = (when - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):  # no date, or one without a zone
+        except (ValueError, TypeError, OverflowError):  # no date, or one without a zone
             return None
     return max(seconds, 0.0) if seconds < float("inf") else None
+
+
+def wait_of(failure: PassingFailure, backoff: Backoff) -> float:
+    """Seconds until the next try: as long as the endpoint asks, but never less than a backoff.
+
+    Else one that asks for no time at all would be asked a thousand times a second.
+    """
+    return max(failure.wait_s or 0.0, backoff.next_s())
 
 
 def excerpt(text: str) -> str:

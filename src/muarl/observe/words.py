@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 MAX_CHARS = 300
 _HIDDEN = "***"
+_LOOKED_AT = 10 * MAX_CHARS
 _SECRETS = (
     (re.compile(r"(?<=://)[^/\s@]+(?=@)"), _HIDDEN),  # user and password of a URL
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), rf"\1 {_HIDDEN}"),
@@ -38,6 +39,9 @@ def plain_words(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, _HIDDEN)
+    if len(text) > _LOOKED_AT:  # patterns over megabytes would hold up everything else
+        # Without the last word: half a key looks like none.
+        text = text[:_LOOKED_AT].rpartition(" ")[0]
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)

@@ -118,11 +118,15 @@ def _load_of(scheduler_stats: Any) -> EngineLoad:
     )
 
 
+_MOST = 1e12
+"""Of a count that is none; a server may write any."""
+
+
 def read_load(metrics: bytes) -> EngineLoad:
     """The load in a server's `/metrics`; one server may stand before several engines."""
     found: dict[bytes, list[float]] = {}
     for name, value in _GAUGES.findall(metrics):
-        found.setdefault(name, []).append(float(value))
+        found.setdefault(name, []).append(min(float(value), _MOST))
     return EngineLoad(
         running=int(sum(found.get(b"num_requests_running", ()))),
         waiting=int(sum(found.get(b"num_requests_waiting", ()))),

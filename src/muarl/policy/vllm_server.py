@@ -33,7 +33,7 @@ from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncErro
 from muarl.http.breaker import Permit
 from muarl.http.call import Call, Refused, call, persistently, reported
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure
+from muarl.http.retry import Backoff, PassingFailure, wait_of
 from muarl.http.transport import connections
 from muarl.policy.fleet import Endpoint, Fleet
 from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
@@ -249,8 +249,7 @@ class VllmServerPolicy:
             except PassingFailure as failure:
                 endpoint.last_failure = f"{endpoint.url} {failure}"
                 failures.append(endpoint.last_failure)
-                wait_s = backoff.next_s() if failure.wait_s is None else failure.wait_s
-                barred[endpoint] = anyio.current_time() + wait_s
+                barred[endpoint] = anyio.current_time() + wait_of(failure, backoff)
 
     async def _wait(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 class Spec(BaseModel):
@@ -25,3 +25,17 @@ PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+def refuse_userinfo(url: str) -> str:
+    """A URL with a password in it would be recorded wherever the URL is."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError(
+            "a URL with a user or password in it, which would be recorded; name an environment "
+            "variable instead (`api_key_env`, or `secrets` of a tool server)"
+        )
+    return url
+
+
+EndpointUrl = Annotated[str, AfterValidator(refuse_userinfo)]
+"""Address of an endpoint."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validato
 from pydantic_core import CoreSchema
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import Spec
+from muarl.spec.base import Spec, refuse_userinfo
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 
@@ -26,8 +26,7 @@ def _base_url(url: str) -> str:
         raise ValueError(
             f"expected a server's base URL, without a path: http://{parts.netloc}, got {url!r}"
         )
-    if parts.username or parts.password:
-        raise ValueError("a URL with a password in it; name its variable in api_key_env instead")
+    refuse_userinfo(url)
     return url.rstrip("/")
 
 

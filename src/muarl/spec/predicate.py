@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import PythonRef, Spec
+from muarl.spec.base import EndpointUrl, PythonRef, Spec
 from muarl.spec.pattern import pattern_problem
 from muarl.spoken import tokens
 
@@ -151,7 +151,7 @@ class JudgeSpec(Spec):
     """What must hold, as a sentence: "The agent said why the order cannot be returned."."""
     model: str
     """Model name sent to the endpoint."""
-    base_url: str | None = None
+    base_url: EndpointUrl | None = None
     """OpenAI-compatible endpoint, `http://127.0.0.1:8000/v1`."""
     base_url_env: str | None = None
     """Environment variable that holds it instead, so that the domain names no machine."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.base import EndpointUrl, Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -126,7 +126,7 @@ class ScriptedUserSpec(Spec):
 class LlmUserSpec(Spec):
     """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
 
-    base_url: str
+    base_url: EndpointUrl
     """Endpoint, `http://127.0.0.1:8000/v1`."""
     model: str
     """Model name sent to the endpoint."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from muarl.spec.base import Id, PythonRef, Spec
+from muarl.spec.base import EndpointUrl, Id, PythonRef, Spec
 from muarl.spec.sql import SqlTools
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -190,7 +190,7 @@ class CommandToolsSpec(AnyToolsSpec):
 class UrlToolsSpec(AnyToolsSpec):
     """An MCP server that runs elsewhere, over streamable HTTP; each dialogue is one session."""
 
-    url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+")]
+    url: Annotated[EndpointUrl, Field(pattern=r"^https?://[^\s/?#]+")]
     """Its address, `https://example.org/mcp`."""
     headers: dict[str, str] = {}
     """HTTP headers sent with every request."""

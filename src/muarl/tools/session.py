@@ -33,7 +33,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from muarl.authors import blame
+from muarl.authors import MAX_CHARS, blame
 from muarl.errors import ToolServerError, did_you_mean
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.spec.tools import StateSpec
@@ -307,6 +307,7 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
         why = str(error)
     else:
         why = blame(error)
+    why = why if len(why) <= MAX_CHARS else why[:MAX_CHARS] + "…"
     return carrier.failure(f"{'failed' if started else 'did not start'}: {why}")
 
 
