@@ -30,6 +30,7 @@ import msgspec
 from muarl.content import changes
 from muarl.errors import RecordError, SetupError
 from muarl.record.claim import LOCK, claimed
+from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
@@ -81,6 +82,7 @@ class RunFolder:
         """
         with ExitStack() as held:
             with _usable(path):
+                refuse_inputs(path)
                 held.enter_context(claimed(path, make=not how["resume"]))
             yield cls.create(path, spec, **how)
 
