@@ -184,6 +184,37 @@ def test_output_into_a_closed_pipe_is_no_traceback() -> None:
         assert process.stderr.read() == ""
 
 
+PROBE = """
+import sys, muarl.cli as c, muarl.cli._answer as a
+class M:
+    def add_arguments(self, p): ...
+    def run(self, args):
+        {body}
+        return 0
+sys.modules['muarl.cli.probe'] = M()
+c.VERBS['probe'] = ''
+sys.exit(c.main(['probe']))
+"""
+
+
+def in_a_shell(body: str, redirection: str) -> subprocess.CompletedProcess[str]:
+    """A process whose verb `probe` does this, with its streams led elsewhere."""
+    command = ["sh", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable]
+    command.append(PROBE.format(body=body))
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_a_stderr_that_cannot_be_written_costs_nothing_but_the_remarks(redirection: str) -> None:
+    body = (
+        "from muarl.cli._display import PlainProgress; from muarl.observe import Counters; "
+        "PlainProgress(Counters()).note('one'); print('two'); sys.stderr.write('three'); "
+        "a.answer('done')"
+    )
+    done = in_a_shell(body, redirection)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
 def test_the_parser_of_a_verb_is_named_after_it(
     monkeypatch: pytest.MonkeyPatch, verb: Callable[..., None]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 from muarl import __version__
 from muarl.cli._answer import answering
 from muarl.cli._problems import in_lines
+from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -55,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Errors of muarl are printed without a traceback; any other exception is a bug and keeps its own.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with remarks_may_fail():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(arguments: list[str]) -> int:
     verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if verb in ("-h", "--help", "help"):
         print(_help())
