@@ -193,14 +193,16 @@ class M:
         return 0
 sys.modules['muarl.cli.probe'] = M()
 c.VERBS['probe'] = ''
-sys.exit(c.main(['probe']))
+sys.exit(c.main([{verb!r}]))
 """
 
 
-def in_a_shell(body: str, redirection: str) -> subprocess.CompletedProcess[str]:
+def in_a_shell(
+    body: str, redirection: str, verb: str = "probe"
+) -> subprocess.CompletedProcess[str]:
     """A process whose verb `probe` does this, with its streams led elsewhere."""
     command = ["sh", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable]
-    command.append(PROBE.format(body=body))
+    command.append(PROBE.format(body=body, verb=verb))
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -213,6 +215,16 @@ def test_a_stderr_that_cannot_be_written_costs_nothing_but_the_remarks(redirecti
     )
     done = in_a_shell(body, redirection)
     assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+@pytest.mark.parametrize("verb", ["probe", "--help", "--version"])
+def test_a_stdout_that_cannot_be_written_is_one_line_and_exit_1(verb: str) -> None:
+    done = in_a_shell("a.answer('done'); 1/0", ">/dev/full", verb)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "muarl: cannot print the answer (No space left on device). What was saved is safe: "
+        "lead stdout elsewhere\n"
+    )
 
 
 def test_the_parser_of_a_verb_is_named_after_it(
