@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
 from muarl.data.export.rows import Mode, Row, advantages, episode_rows, sample_rows
 from muarl.record import Episode, StoredEpisodes
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(
-        "--min-reward", type=float, metavar="R", help="leave out episodes that earned less"
+        "--min-reward", type=finite, metavar="R", help="leave out episodes that earned less"
     )
     parser.add_argument(
         "--advantage",
