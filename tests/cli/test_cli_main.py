@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import types
@@ -11,7 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from muarl import __version__, cli
+from muarl.cli._running import run_interruptibly
 from muarl.errors import MuarlError, Problem, SpecError
+from muarl.scheduler.rounds import StopSignal
 
 HEAVY = {"torch", "transformers", "vllm", "mcp", "anyio", "pydantic", "rich", "aiohttp"}
 
@@ -125,6 +128,29 @@ def test_ctrl_c_exits_with_130(
     verb(raising(BaseExceptionGroup("group", [MuarlError("x"), KeyboardInterrupt()])))
     assert cli.main(["probe"]) == 130
     assert capsys.readouterr().err == "muarl: interrupted\n" * 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_falls_into_a_finalizer_before_the_run_is_not_lost(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    async def work(stop: StopSignal) -> None:
+        raise AssertionError("the run began")
+
+    def body() -> int:
+        Finalized()
+        run_interruptibly(work)
+        return 0
+
+    verb(body)
+    assert cli.main(["probe"]) == 130
+    assert capsys.readouterr().err == "muarl: interrupted\n"
+    verb(lambda: 0)
+    assert cli.main(["probe"]) == 0, "nothing is left of it"
 
 
 def test_a_bug_keeps_its_traceback(verb: Callable[..., None]) -> None:
