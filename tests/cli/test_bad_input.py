@@ -105,6 +105,19 @@ def test_a_seed_that_no_run_file_may_have_is_refused_as_an_argument_too(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_a_threshold_that_nothing_can_be_compared_with_is_refused(
+    number: str, muarl: InProcess, out: Path
+) -> None:
+    for verb in (
+        ["export", out, "--out", "x", f"--min-reward={number}"],
+        ["eval", "run.yaml", "--model", "m", f"--at-least={number}"],
+    ):
+        ending = muarl(*verb)
+        assert ending.code == 2
+        assert ending.lines[-1].endswith(f"must be a finite number, got {number}")
+
+
 def test_a_habit_that_the_expert_does_not_know_is_refused_where_the_run_names_it(
     muarl: InProcess, run_file: Path, out: Path
 ) -> None:

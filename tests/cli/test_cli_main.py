@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import types
@@ -11,7 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from muarl import __version__, cli
+from muarl.cli._running import run_interruptibly
 from muarl.errors import MuarlError, Problem, SpecError
+from muarl.scheduler.rounds import StopSignal
 
 HEAVY = {"torch", "transformers", "vllm", "mcp", "anyio", "pydantic", "rich", "aiohttp"}
 
@@ -135,6 +138,29 @@ def test_ctrl_c_exits_with_130(
     assert capsys.readouterr().err == "muarl: interrupted\n" * 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_falls_into_a_finalizer_before_the_run_is_not_lost(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    async def work(stop: StopSignal) -> None:
+        raise AssertionError("the run began")
+
+    def body() -> int:
+        Finalized()
+        run_interruptibly(work)
+        return 0
+
+    verb(body)
+    assert cli.main(["probe"]) == 130
+    assert capsys.readouterr().err == "muarl: interrupted\n"
+    verb(lambda: 0)
+    assert cli.main(["probe"]) == 0, "nothing is left of it"
+
+
 def test_a_bug_keeps_its_traceback(verb: Callable[..., None]) -> None:
     verb(raising(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
@@ -190,6 +216,49 @@ def test_output_into_a_closed_pipe_is_no_traceback() -> None:
         process.stdout.close()
         assert process.wait(60) == 1
         assert process.stderr.read() == ""
+
+
+PROBE = """
+import sys, muarl.cli as c, muarl.cli._answer as a
+class M:
+    def add_arguments(self, p): ...
+    def run(self, args):
+        {body}
+        return 0
+sys.modules['muarl.cli.probe'] = M()
+c.VERBS['probe'] = ''
+sys.exit(c.main([{verb!r}]))
+"""
+
+
+def in_a_shell(
+    body: str, redirection: str, verb: str = "probe"
+) -> subprocess.CompletedProcess[str]:
+    """A process whose verb `probe` does this, with its streams led elsewhere."""
+    command = ["sh", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable]
+    command.append(PROBE.format(body=body, verb=verb))
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_a_stderr_that_cannot_be_written_costs_nothing_but_the_remarks(redirection: str) -> None:
+    body = (
+        "from muarl.cli._display import PlainProgress; from muarl.observe import Counters; "
+        "PlainProgress(Counters()).note('one'); print('two'); sys.stderr.write('three'); "
+        "a.answer('done')"
+    )
+    done = in_a_shell(body, redirection)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+@pytest.mark.parametrize("verb", ["probe", "--help", "--version"])
+def test_a_stdout_that_cannot_be_written_is_one_line_and_exit_1(verb: str) -> None:
+    done = in_a_shell("a.answer('done'); 1/0", ">/dev/full", verb)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "muarl: cannot print the answer (No space left on device). What was saved is safe: "
+        "lead stdout elsewhere\n"
+    )
 
 
 def test_the_parser_of_a_verb_is_named_after_it(

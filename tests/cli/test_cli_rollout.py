@@ -237,6 +237,22 @@ def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_ac
     assert again(content=now).accepted == []
 
 
+def test_a_rollout_whose_domain_is_not_on_record_is_taken_up_only_if_that_is_accepted(
+    run_file: Path, out: Path
+) -> None:
+    spec = load_run(run_file).spec
+    content = {"rules": "hash"}
+    RunFolder.create(out, spec, resume=False, overwrite=False, content=content)
+    (out / "domain.json").unlink()
+    again = partial(RunFolder.create, out, spec, resume=True, overwrite=False, content=content)
+    with pytest.raises(SetupError, match=r"domain\.json is missing.* --accept-changes"):
+        again()
+    assert again(accept_changes=True).accepted == [
+        "what it was is not known: domain.json is missing"
+    ]
+    assert again().accepted == []
+
+
 def test_what_changed_is_named_accepted_and_logged(
     muarl: InProcess, run_file: Path, out: Path
 ) -> None:

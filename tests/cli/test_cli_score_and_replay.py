@@ -209,7 +209,7 @@ def test_nothing_is_replaced_that_was_not_meant_to_be(muarl: InProcess, rollout:
     scored = Path(f"{rollout}-scored")
     for flags in ((), ("--overwrite",)):
         ending = muarl("score", rollout, "--out", rollout, *flags)
-        ending.refuses(1, f"{rollout} is what is to be scored, and stays as it is")
+        ending.refuses(1, f"{rollout} would replace {rollout}, which is read")
     scored.mkdir()
     (scored / "thesis.tex").write_text("x")
     muarl("score", rollout).refuses(1, f"{scored} is there already; use --overwrite")

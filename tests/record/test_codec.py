@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from muarl.errors import RecordError
 from muarl.messages import Message, ToolCall
-from muarl.record import Turn
-from muarl.record.codec import decode_episode, encode_episode
+from muarl.record import PredicateResult, Turn
+from muarl.record.codec import decode_episode, decode_head, encode_episode
 from muarl.testing import build_episode
 from muarl.world import Change
 
@@ -95,6 +96,19 @@ def test_the_version_is_in_every_record() -> None:
 def test_what_is_no_episode_is_a_record_error(data: bytes) -> None:
     with pytest.raises(RecordError, match="not an episode"):
         decode_episode(data)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e300, -0.5, 1.5])
+def test_a_reward_or_score_that_is_no_share_is_a_record_error(number: float) -> None:
+    found = [PredicateResult("p", number, "")]
+    for fields in ({"reward": number}, {"rewards": found}, {"metrics": found}):
+        data = encode_episode(build_episode(**fields))
+        with pytest.raises(
+            RecordError, match=r"not an episode: Expected `float` .*(reward|metric)"
+        ):
+            decode_episode(data)
+    with pytest.raises(RecordError, match=r"not an episode: Expected `float` .*reward"):
+        decode_head(encode_episode(build_episode(reward=number)))
 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at() -> None:

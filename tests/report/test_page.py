@@ -152,9 +152,11 @@ def test_a_damaged_journal_is_an_error_and_leaves_no_half_page(tmp_path):
     assert not list(folder.glob("report.html*"))
 
 
-def test_a_place_that_cannot_be_written_is_named(run, tmp_path):
-    with pytest.raises(MuarlError, match=r"cannot write the report to .*nowhere"):
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(run, tmp_path):
+    (tmp_path / "nowhere").write_text("a file")
+    with pytest.raises(MuarlError, match=r"nowhere.report.html: cannot be written"):
         write_report(run, tmp_path / "nowhere" / "report.html")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["nowhere"]
 
 
 @pytest.mark.parametrize("out", [None, "elsewhere.html"])

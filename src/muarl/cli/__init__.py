@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Protocol
 
 from muarl import __version__
-from muarl.cli._answer import answering
+from muarl.cli._answer import answer, answering
 from muarl.cli._problems import in_lines
+from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -28,8 +28,8 @@ VERBS = {
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`."""
 
-FOUND, USAGE = 1, 2
-"""Exit codes beside 0 and `INTERRUPTED`: a run failed or a check found something; wrong usage."""
+USAGE = 2
+"""Exit code of wrong usage; an error's own is its `exit_code`."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -55,23 +55,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Errors of muarl are printed without a traceback; any other exception is a bug and keeps its own.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with remarks_may_fail():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(arguments: list[str]) -> int:
     verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
-    if verb in ("-h", "--help", "help"):
-        print(_help())
-        return 0
-    if verb in ("-V", "--version"):
-        print(f"muarl {__version__}")
-        return 0
-    if verb not in VERBS:
-        hint = did_you_mean(verb, VERBS) or f"; verbs: {', '.join(VERBS)}"
-        return _fail(f"unknown verb {verb!r}{hint}", USAGE)
     try:
+        if verb in ("-h", "--help", "help"):
+            answer(_help())
+            return 0
+        if verb in ("-V", "--version"):
+            answer(f"muarl {__version__}")
+            return 0
+        if verb not in VERBS:
+            hint = did_you_mean(verb, VERBS) or f"; verbs: {', '.join(VERBS)}"
+            return _fail(f"unknown verb {verb!r}{hint}", USAGE)
         with terminable():
             return _dispatch(verb, rest)
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FOUND
     except (MuarlError, KeyboardInterrupt, BaseExceptionGroup) as error:
         return _report(error)
 
@@ -109,7 +110,7 @@ def _report(error: BaseException) -> int:
     known = [leaf for leaf in leaves if isinstance(leaf, MuarlError)]
     if len(known) < len(leaves):
         raise error
-    for message in dict.fromkeys(map(_line, known)):
+    for message in dict.fromkeys(map(_line, filter(str, known))):
         print(message, file=sys.stderr)
     return max(leaf.exit_code for leaf in known)
 

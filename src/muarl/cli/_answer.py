@@ -8,6 +8,9 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import TextIO
 
+from muarl.cli._quiet import silence
+from muarl.errors import MuarlError
+
 _stdout: ContextVar[TextIO | None] = ContextVar("muarl_stdout", default=None)
 
 
@@ -25,6 +28,24 @@ def answering() -> Iterator[None]:
         _stdout.reset(token)
 
 
+class AnswerError(MuarlError):
+    """The answer could not be printed; "" where its reader left, as `head` does."""
+
+
 def answer(text: object) -> None:
-    """Print a line of what was asked for."""
-    print(text, file=_stdout.get() or sys.stdout)
+    """Print a line of what was asked for.
+
+    Raises:
+        AnswerError: It cannot be written, or nobody reads it any more.
+    """
+    out = _stdout.get() or sys.stdout
+    try:
+        print(text, file=out, flush=True)  # else Python finds out at its end
+    except OSError as error:
+        silence(out)
+        if isinstance(error, BrokenPipeError):
+            raise AnswerError("") from error
+        raise AnswerError(
+            f"cannot print the answer ({error.strerror}). What was saved is safe: "
+            "lead stdout elsewhere"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -48,6 +49,18 @@ def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return number
+
+
+def finite(text: str) -> float:
+    """Read a number that others can be compared with.
+
+    Raises:
+        ArgumentTypeError: It is infinite or none; argparse prints it.
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"must be a finite number, got {text}")
     return number
 
 

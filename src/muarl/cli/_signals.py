@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from typing import Any
 
 INTERRUPTED = 130
 """Exit code of what was interrupted."""
+
+_lost = threading.Event()
+"""An interrupt fell into code that lets nothing out, such as a `__del__` while libraries load."""
 
 _Handler = Callable[[int, FrameType | None], Any]
 
@@ -32,8 +36,11 @@ class Requests:
         """Listen for the length of the block; call from the main thread.
 
         Raises:
-            KeyboardInterrupt: Anywhere within, at the second request.
+            KeyboardInterrupt: Anywhere within, at the second request; at once, where one was lost
+                before, which nobody has heard.
         """
+        if _lost.is_set():
+            raise KeyboardInterrupt
         with _handling(self._hear, signal.SIGINT, signal.SIGTERM):
             yield
 
@@ -48,12 +55,34 @@ class Requests:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block SIGTERM is Ctrl-C, whatever that does: what was opened is closed."""
+    """Within the block SIGTERM is Ctrl-C, whatever that does: what was opened is closed.
+
+    A KeyboardInterrupt that Python could only print is kept for `Requests.heard`.
+    """
     if threading.current_thread() is not threading.main_thread():  # a host program's own affair
         yield
         return
-    with _handling(_interrupt, signal.SIGTERM):
+    with _handling(_interrupt, signal.SIGTERM), _keeping_lost():
         yield
+
+
+@contextmanager
+def _keeping_lost() -> Iterator[None]:
+    _lost.clear()
+    before = sys.unraisablehook
+
+    def unraisable(what: sys.UnraisableHookArgs) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            _lost.set()
+        else:
+            before(what)
+
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        _lost.clear()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import anyio
@@ -48,7 +48,7 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
     Raises:
         RecordError: A folder holds no journal, there is no such phase, or nothing to read.
     """
-    journals = [run / "episodes.journal" for run in args.runs]
+    journals = _journals(args.runs)
     for run, journal in zip(args.runs, journals, strict=True):
         if not journal.is_file():
             raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
@@ -61,6 +61,16 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
             hint = did_you_mean(phase, phases) or f"; phases: {', '.join(sorted(phases))}"
             raise RecordError(f"no episode is of phase {phase!r}{hint}")
     return StoredEpisodes(journals, args.phase) if args.phase else stored
+
+
+def files_of(runs: Iterable[Path]) -> list[Path]:
+    """What is read of runs, and no output may replace; their files may be links to others."""
+    runs = list(runs)
+    return [*runs, *_journals(runs), *(run / "spec.resolved.yaml" for run in runs)]
+
+
+def _journals(runs: Iterable[Path]) -> list[Path]:
+    return [run / "episodes.journal" for run in runs]
 
 
 def spec_of(run: Path) -> Located[RunSpec]:

@@ -11,7 +11,7 @@ import anyio
 import msgspec
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import add_otel, add_out
+from muarl.cli._arguments import add_otel, add_out, finite
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per temperature")
     parser.add_argument(
-        "--at-least", type=float, metavar="SHARE", help="exit 1 if the first success is below"
+        "--at-least", type=finite, metavar="SHARE", help="exit 1 if the first success is below"
     )
     add_otel(parser)
     add_out(parser, "runs/<name of the run file>-eval")

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from muarl.cli._answer import answer
-from muarl.cli._stored import add_runs, spec_of, stored_episodes
+from muarl.cli._arguments import finite
+from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
 from muarl.data.export.rows import Mode, Row, advantages, episode_rows, sample_rows
 from muarl.record import Episode, StoredEpisodes
 from muarl.record.placing import placed
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
     parser.add_argument(
-        "--min-reward", type=float, metavar="R", help="leave out episodes that earned less"
+        "--min-reward", type=finite, metavar="R", help="leave out episodes that earned less"
     )
     parser.add_argument(
         "--advantage",
@@ -51,7 +52,10 @@ def run(args: argparse.Namespace) -> int:
     advantage = advantages(episodes.heads(), args.advantage or _mode(args.runs[0]))
     make = episode_rows if args.what == "episodes" else sample_rows
     chosen = _Chosen(episodes, args.min_reward)
-    with placed(args.out, overwrite=args.overwrite, marker=_MARKERS[args.format]) as fresh:
+    reads = files_of(args.runs)
+    with placed(
+        args.out, overwrite=args.overwrite, marker=_MARKERS[args.format], reads=reads
+    ) as fresh:
         count = write(make(chosen, advantage), fresh)
     answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}")
     return 0

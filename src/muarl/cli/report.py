@@ -15,9 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="file to write (default: RUN/report.html)"
     )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what is there, although it is no report"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
-    answer(write_report(args.run, args.out))
+    answer(write_report(args.run, args.out, overwrite=args.overwrite))
     return 0

@@ -21,12 +21,12 @@ from muarl.cli._stored import (
     add_domain,
     add_runs,
     domain_of,
+    files_of,
     predicates_of,
     spec_of,
     stored_episodes,
 )
 from muarl.domain import Domain
-from muarl.errors import SetupError
 from muarl.evaluate.rescore import Rescored, rescore
 from muarl.evaluate.summary import summarise
 from muarl.record import JournalWriter, StoredEpisodes
@@ -54,10 +54,9 @@ def run(args: argparse.Namespace) -> int:
     predicates = predicates_of(args, domain)
     first: Path = args.runs[0]
     out: Path = args.out or _beside(first)
-    if out.resolve() in [run.resolve() for run in args.runs]:
-        raise SetupError(f"{out} is what is to be scored, and stays as it is; choose another --out")
+    reads = [*files_of(args.runs), domain.located.path, *([args.reward] if args.reward else [])]
     plan = {"scored": ", ".join(map(str, args.runs)), "predicates": str(args.reward or "")}
-    with placed(out, overwrite=args.overwrite, marker="spec.resolved.yaml") as fresh:
+    with placed(out, overwrite=args.overwrite, marker="spec.resolved.yaml", reads=reads) as fresh:
         folder = RunFolder.create(
             fresh, _spec(args, out, domain), resume=False, overwrite=False, plan=plan
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,6 +12,9 @@ from muarl.record.sample import Sample
 from muarl.world import Change
 
 RECORD_VERSION = 1
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
+"""In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
 
 TRAIN = "train"
 """Phase of the episodes that a policy is trained on."""
@@ -91,7 +94,7 @@ class EpisodeHead(msgspec.Struct, frozen=True):
 
     key: EpisodeKey
     outcome: Outcome
-    reward: float | None = None
+    reward: Share | None = None
     effect: str | None = None
     domain: str = ""
     split: str = ""
@@ -151,7 +154,7 @@ class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
     """
 
     name: str
-    score: float | None
+    score: Share | None
     reason: str
     evidence: str = ""
 
@@ -203,7 +206,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     fault: str | None = None
     error: str | None = None
     effect: str | None = None
-    reward: float | None = None
+    reward: Share | None = None
     rewards: list[PredicateResult] = []
     metrics: list[PredicateResult] = []
     start: list[Change] = []

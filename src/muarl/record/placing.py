@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from muarl.errors import SetupError
 from muarl.record.claim import claimed
+from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 
 
 @contextmanager
-def placed(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterator[Path]:
+def placed(
+    path: Path, *, overwrite: bool, marker: str | None = None, reads: Iterable[Path] = ()
+) -> Iterator[Path]:
     """A path to write to, a file or a folder, which becomes `path` if the block ends well.
 
     Args:
@@ -24,6 +27,7 @@ def placed(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterato
         overwrite: Replace what is there.
         marker: A file that a folder must hold to be replaced: what is not ours stays. None: the
             result is a file, and no folder is ever replaced.
+        reads: What is read for the result: never replaced, as a run's own files never are.
 
     A folder that is replaced is claimed for as long as that takes: it may be a run's.
 
@@ -31,6 +35,7 @@ def placed(path: Path, *, overwrite: bool, marker: str | None = None) -> Iterato
         SetupError: Something is there that must not be replaced.
         RecordError: The disk said no, or a run is writing there.
     """
+    refuse_inputs(path, reads)
     with _replaceable(path, overwrite, marker):
         pass  # said before any work is done, and looked at again after it
     with saving(path):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
 import re
 from datetime import UTC, datetime
 from importlib import resources
@@ -21,27 +20,31 @@ from typing import Any
 
 import msgspec
 
-from muarl.errors import MuarlError
 from muarl.record.journal import read_journal
+from muarl.record.placing import placed
+from muarl.record.saving import saving
 from muarl.report.choose import Choice, choose
 from muarl.report.embed import embed
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
 _SCRIPTS = ("dom.js", "charts.js", "summary.js", "training.js", "tokens.js", "viewer.js", "page.js")
+_GENERATOR = b'<meta name="generator" content="muarl">'
+_HEAD_BYTES = 1000  # the page's first lines, before any text of a run
 _WHEN_KEYS = ("started", "started_at", "created", "created_at", "time", "date")
 
 
-def write_report(run_folder: Path, out: Path | None = None) -> Path:
+def write_report(run_folder: Path, out: Path | None = None, *, overwrite: bool = False) -> Path:
     """Write the report of a run; returns where.
 
     Args:
         run_folder: What `muarl train` wrote; a run that stopped early is reported as far as it got.
-        out: The file to write; default `report.html` in the run folder.
+        out: The file to write; default `report.html` in the run folder. An older report is replaced.
+        overwrite: Replace what is no report, too; never one of a run's own files.
 
     Raises:
-        RecordError: The folder is no run, or a file in it is damaged.
-        MuarlError: The report cannot be written there.
+        RecordError: The folder is no run, a file in it is damaged, or the disk says no.
+        SetupError: Something is there that must not be replaced.
     """
     folder = read_run_folder(run_folder)
     if folder.journal.exists():
@@ -49,15 +52,22 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
     else:
         chosen = choose(())
         folder.notices.append(f"{folder.journal.name} is missing: no episode is shown.")
-    page = render(folder, chosen)
     target = out or run_folder / "report.html"
-    draft = target.with_name(target.name + ".part")
-    try:
-        draft.write_text(page, encoding="utf-8")
-        os.replace(draft, target)
-    except OSError as error:
-        raise MuarlError(f"cannot write the report to {target}: {error}") from error
+    replaces = overwrite or _is_report(target)
+    with placed(target, overwrite=replaces, reads=[run_folder]) as fresh:
+        page = render(folder, chosen)
+        with saving(target):
+            fresh.write_text(page, encoding="utf-8")
     return target
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a page of ours is there."""
+    try:
+        with path.open("rb") as file:
+            return _GENERATOR in file.read(_HEAD_BYTES)
+    except OSError:
+        return False
 
 
 def render(folder: RunFolder, chosen: Choice) -> str:

@@ -30,6 +30,7 @@ import msgspec
 from muarl.content import changes
 from muarl.errors import RecordError, SetupError
 from muarl.record.claim import LOCK, claimed
+from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
@@ -81,6 +82,7 @@ class RunFolder:
         """
         with ExitStack() as held:
             with _usable(path):
+                refuse_inputs(path)
                 held.enter_context(claimed(path, make=not how["resume"]))
             yield cls.create(path, spec, **how)
 
@@ -185,10 +187,20 @@ class RunFolder:
 
     def _take_up_domain(self, content: Mapping[str, Any] | None, *, accept_changes: bool) -> None:
         """Make sure that the domain is as it was, or note what changed and is accepted."""
-        if content is None or not self.domain.exists():
+        if content is None:
             return
         try:
             before = msgspec.json.decode(self.domain.read_bytes(), type=dict[str, Any])
+        except FileNotFoundError as missing:
+            if not accept_changes:
+                raise SetupError(
+                    f"{self.domain} is missing, so nobody knows whether the domain is the one that "
+                    "the run was begun with; cannot resume. Restore the file, go on all the same "
+                    "with --accept-changes, or use --overwrite to start anew"
+                ) from missing
+            self.accepted = [f"what it was is not known: {self.domain.name} is missing"]
+            write_text(self.domain, json.dumps(content, indent=1))
+            return
         except msgspec.DecodeError as error:
             raise RecordError(f"{self.domain}: expected a JSON object: {error}") from error
         found = changes(before, content)
