@@ -53,7 +53,8 @@ def urls(weights: list[Weights]) -> Iterator[list[str]]:
 @pytest.fixture
 async def policy(urls: list[str], weights: list[Weights]) -> AsyncIterator[VllmServerPolicy]:
     """Both servers, with the first weights."""
-    async with VllmServerPolicy(urls, logprob_tolerance=TOLERANCE) as policy:
+    # A starved machine takes its time over a message; tests are not about that.
+    async with VllmServerPolicy(urls, logprob_tolerance=TOLERANCE, timeout_s=600) as policy:
         if await policy.probe_gap(weights[0].probe()) > TOLERANCE:
             await policy.load_weights(weights[0].folder, 0, weights[0].probe())
         yield policy

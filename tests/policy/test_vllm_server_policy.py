@@ -140,7 +140,10 @@ class TestFaults:
         plan = FaultPlan([f for f in HTTP_FAULTS if f != "hang"], rate=0.0, seed=1)
         settings = {"slow_s": 0.05, "retry_after_s": 0.05}
         done = 0
-        async with fake_vllm(plan=plan, **settings) as (fake,), policy_of([fake]) as policy:
+        async with (
+            fake_vllm(plan=plan, **settings) as (fake,),
+            policy_of([fake], timeout_s=600) as policy,
+        ):
             plan.rate = 0.2
             async with anyio.create_task_group() as tasks:
 
