@@ -11,14 +11,15 @@ Invariants (each a property test):
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from muarl.authors import blame
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
 from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
+from muarl.policy.flaws import flaw_of
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
 from muarl.seeds import derive_seed
@@ -28,12 +29,6 @@ from muarl.tools import ToolServer, ToolSession
 from muarl.user import User
 from muarl.waits import Gates, Waits
 from muarl.world import Change, diff
-
-_MAX_PADDING = 1024
-"""Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
-_ROUNDING = 1e-2
-"""What half precision may add to a log-prob of 0."""
-
 
 _NAME_CHARS = 80
 
@@ -220,8 +215,11 @@ class Dialogue:
         )
         gate, seconds = self._gates.messages, self._limits.message_s
         async with self._waits.on("policy message", str(turn), gate, seconds):
-            generation = await self._policy.generate(request)
-        if flaw := _flaw(generation, max_tokens, self._renderer):
+            try:
+                generation = await self._policy.generate(request)
+            except OSError as error:  # a policy of somebody's own, whose connection failed
+                raise PolicyError(f"the policy raised {blame(error)}") from error
+        if flaw := flaw_of(generation, request, self._renderer.tokenizer.vocab_size):
             raise PolicyError(f"the engine {flaw}")
         return generation
 
@@ -292,27 +290,3 @@ class Dialogue:
         anew = self._renderer.start(self._log.history, session.tools)
         self._log.samples.append(Sample(list(anew)))
         return anew
-
-
-def _flaw(generation: Generation, max_tokens: int, renderer: Renderer) -> str:
-    """What shows that an engine did not sample this as it was asked to, or ""."""
-    ids, logprobs = generation.token_ids, generation.logprobs
-    if not ids or len(ids) != len(logprobs):
-        return (
-            f"returned {len(ids)} tokens with {len(logprobs)} log-probs; expected at least one, "
-            "and as many"
-        )
-    if len(ids) > max_tokens:
-        return f"returned {len(ids)} tokens; asked for {max_tokens}"
-    known = renderer.tokenizer.vocab_size + _MAX_PADDING
-    if not 0 <= min(ids) <= max(ids) < known:
-        return f"returned token ids from {min(ids)} to {max(ids)}; the vocabulary ends at {known}"
-    if not all(math.isfinite(logprob) for logprob in logprobs):
-        return "returned a log-prob that is not finite"
-    if max(logprobs) > _ROUNDING:
-        return f"returned a log-prob of {max(logprobs):g}; no probability is above 1"
-    if not set(renderer.stop_token_ids).isdisjoint(ids[:-1]):
-        return "went on sampling after a stop token"
-    if generation.finish_reason not in ("stop", "length"):
-        return f"ended a message as {generation.finish_reason!r}; expected 'stop' or 'length'"
-    return ""

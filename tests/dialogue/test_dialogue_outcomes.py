@@ -167,6 +167,19 @@ async def test_gold_calls_that_fail_are_an_infrastructure_fault_L2(domain: Domai
     check_fault(episode, Outcome.INFRA_FAULT, "gold call 0 of task 'bad-gold'")
 
 
+async def test_a_connection_that_fails_under_a_policy_is_a_fault_of_its_dialogue(
+    domain: Domain,
+) -> None:
+    class Afar:
+        policy_version = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            raise ConnectionResetError("gone")
+
+    episode = await dialogue(domain, Afar(), TalkingUser(["hi"])).run()
+    check_fault(episode, Outcome.INFRA_FAULT, "the policy raised ConnectionResetError: gone")
+
+
 async def test_a_bug_is_no_outcome(domain: Domain) -> None:
     """What no contract foresees is not taken for a fault of the engine, and retried: it is loud."""
 

@@ -103,7 +103,7 @@ class Loaded(Protocol):
 
 
 class Policy(Protocol):
-    """Samples messages. Implementations may raise PolicyError; any other error is a bug."""
+    """Samples messages. Implementations may raise PolicyError and OSError; another error is a bug."""
 
     @property
     def policy_version(self) -> int:

@@ -1,0 +1,74 @@
+"""What shows that an engine did not sample a message as it was asked to (law L2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from muarl.policy.protocol import GenerateRequest, Generation
+
+_MAX_PADDING = 1024
+"""Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
+_ROUNDING = 1e-2
+"""What half precision may add to a log-prob of 0."""
+_MOST = 2**63 - 1
+"""Version that a journal can hold."""
+
+
+def flaw_of(generation: Generation, request: GenerateRequest, vocab_size: int) -> str:
+    """The first flaw of what an engine returned, "" for none; of a flawed message nothing is kept.
+
+    Args:
+        generation: What it returned; of a policy of somebody's own it may be anything.
+        request: What it was asked for.
+        vocab_size: Ids that the tokenizer knows.
+    """
+    return next(_flaws(generation, request, vocab_size), "")
+
+
+def _flaws(generation: Generation, request: GenerateRequest, vocab_size: int) -> Iterator[str]:
+    if not isinstance(generation, Generation):
+        yield f"returned {type(generation).__name__}, not a Generation"
+    ids, logprobs = generation.token_ids, generation.logprobs
+    if not (isinstance(ids, list) and isinstance(logprobs, list)):
+        yield "returned tokens or log-probs that are not in a list"
+    if not ids or len(ids) != len(logprobs):
+        yield (
+            f"returned {len(ids)} tokens with {len(logprobs)} log-probs; expected at least one, "
+            "and as many"
+        )
+    if len(ids) > request.max_tokens:
+        yield f"returned {len(ids)} tokens; asked for {request.max_tokens}"
+    if any(type(token) is not int for token in ids):
+        yield "returned token ids that are not whole numbers"
+    known = vocab_size + _MAX_PADDING
+    if not 0 <= min(ids) <= max(ids) < known:
+        yield f"returned token ids from {min(ids)} to {max(ids)}; the vocabulary ends at {known}"
+    if not all(type(logprob) in (int, float) and math.isfinite(logprob) for logprob in logprobs):
+        yield "returned a log-prob that is not finite"
+    if max(logprobs) > _ROUNDING:
+        yield f"returned a log-prob of {max(logprobs):g}; no probability is above 1"
+    yield from _of_the_end(generation, request)
+    yield from _of_versions(generation)
+
+
+def _of_the_end(generation: Generation, request: GenerateRequest) -> Iterator[str]:
+    ids, reason = generation.token_ids, generation.finish_reason
+    stops = set(request.stop_token_ids)
+    if not stops.isdisjoint(ids[:-1]):
+        yield "went on sampling after a stop token"
+    if reason not in ("stop", "length"):
+        yield f"ended a message as {reason!r}; expected 'stop' or 'length'"
+    if reason == "length" and ids[-1] in stops:
+        yield "ended a message as 'length', though its last token is a stop token"
+
+
+def _of_versions(generation: Generation) -> Iterator[str]:
+    switches = generation.switches
+    versions = [generation.policy_version, *(switch.policy_version for switch in switches)]
+    if any(type(version) is not int or abs(version) > _MOST for version in versions):
+        yield f"returned versions {versions} of its weights; expected whole numbers"
+    starts = [switch.start for switch in switches]
+    inside = range(1, len(generation.token_ids))
+    if starts != sorted(set(starts)) or any(start not in inside for start in starts):
+        yield f"says that its weights changed at tokens {starts} of {len(generation.token_ids)}"
