@@ -166,6 +166,7 @@ def test_metrics_are_read_or_not_whatever_they_say(noise: bytes, value: bytes) -
     load = read_load(noise + b"\n" + line + b"\n" + noise)
     assert load.running in (0, 1)
     assert read_load(b"") == EngineLoad(0, 0, 0.0, 0)
+    assert read_load(b"vllm:num_requests_running " + b"9" * 400 + b"\n").running > 0
 
 
 def test_an_engine_in_process_says_its_load_after_each_step() -> None:
