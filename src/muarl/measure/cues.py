@@ -78,7 +78,7 @@ USER: Mapping[str, str] = {
     ),
     # Objects to a refusal, a statement or a proposal: argues, insists, complains, asks for an exception.
     "object": (
-        r"^but(?!\w)|(?:that's|that is|this is|it's) (?:really |so |just |completely |totally |simply )?(?:not "
+        r"^but(?!\w)|^seriously\?|(?:that's|that is|this is|it's) (?:really |so |just |completely |totally |simply )?(?:not "
         r"(?:fair|acceptable|ok|okay|good enough|true|possible|reasonable)|unfair|unacceptable|ridiculous"
         r"|absurd|outrageous|nonsense|insane|a joke|crazy|disappointing|frustrating)"
         r"|why (?:not|can't|won't|on earth)|there (?:must|has to|has got to) be|isn't there (?:any|some)(?:thing)?"
@@ -99,14 +99,15 @@ USER: Mapping[str, str] = {
     # Courtesies: please, thanks, apologies, wishes put as questions.
     "polite": (
         r"(?<!\w)(?:please|pls|thank(?:s| you)|thx|appreciate|grateful|kindly|sorry|apologi[sz]e|apologies|pardon"
-        r"|excuse me|would you mind|if you don't mind|could you|would you|would it be possible|much obliged"
-        r"|cheers)(?!\w)"
+        r"|excuse me|if you don't mind|would you (?:please|mind|be so)|would it be possible|much obliged|cheers)(?!\w)"
+        rf"|^{_FILLER}(?:could|may|might|would) (?:i|we|you)(?!\w)"
     ),
-    # Closes: thanks for what was done, says that this is all, takes leave.
-    "close": (
-        r"(?<!\w)(?:thank(?:s| you)|thx|bye|goodbye|cheers|that(?:'s| is| will be|'ll be) (?:all|everything|it)"
-        r"(?:[.,!]| for| i| thank|$)|nothing else|have a (?:good|nice|great|lovely)|take care|see you|all set"
-        r"|i'm done|we're done)(?!\w)"
+    # Gives thanks.
+    "thanks": r"(?<!\w)(?:thank(?:s| you)|thx|cheers|appreciate (?:it|that|your)|much obliged)(?!\w)",
+    # Takes leave, or says that this is all.
+    "farewell": (
+        r"(?<!\w)(?:bye|goodbye|that(?:'s| is| will be|'ll be) (?:all|everything|it)(?:[.,!]| for| i| thank|$)"
+        r"|nothing else|have a (?:good|nice|great|lovely)|take care|see you|all set|i'm done|we're done)(?!\w)"
     ),
     # Claims to have carried out something herself, on a device, an account or a form.
     "claim": (
@@ -136,11 +137,10 @@ USER: Mapping[str, str] = {
 AGENT: Mapping[str, str] = {
     # Asks for a yes before it does something, or whether what it says is right.
     "confirm": (
-        r"(?:shall|should) (?:i|we) (?:go|proceed|continue|do|make|cancel|change|return|book|place|send|process|submit|start"
-        r"|update|apply|issue|renew|reserve|move|close|switch)|(?:would you like|do you want|want|like) (?:me|us) to"
+        r"(?:shall|should) (?:i|we)(?!\w)|(?:would you like|do you want|want|like) (?:me|us) to"
         r"|is (?:that|this|everything|it) (?:right|correct|ok|okay|all right|alright|fine)"
         r"|(?:do|can|could|would) you (?:please )?confirm(?! your)|please confirm(?! your)|confirm\?|(?:ok|okay|fine) to (?:proceed|go)"
-        r"|may i (?:proceed|go|cancel|do)|go ahead\?|proceed\?|reply (?:with )?[\"']?yes|does (?:that|this) (?:work|sound|look)"
+        r"|may i (?:proceed|go|cancel|do)|go ahead\?|proceed\?|reply (?:with )?[\"']?yes|(?:right|correct|ok|okay)\?$|does (?:that|this) (?:work|sound|look)"
         r"|sound good\?|are you (?:happy|ok|okay) (?:with|for me|to)"
     ),
     # Refuses, or says that something cannot be done.
@@ -155,10 +155,8 @@ AGENT: Mapping[str, str] = {
     # Says that what was wanted is done.
     "done": (
         r"(?:has|have) (?:now |just |already |successfully |all )?been \w+(?:ed|en|ent|ade|old|it|ought)(?!\w)"
-        r"|(?<!\w)(?:i've|i have|we've|we have) (?:now |just |successfully |gone ahead and |also )?(?:cancelled|canceled|updated"
-        r"|changed|booked|rebooked|moved|processed|issued|refunded|placed|sent|added|removed|renewed|reserved|scheduled"
-        r"|rescheduled|submitted|closed|upgraded|reset|extended|arranged|applied|switched|credited|put|set up|opened|made"
-        r"|exchanged|returned|completed|registered|activated)(?!\w)"
+        r"|(?<!\w)(?:i've|i have|we've|we have) (?:now |just |successfully |gone ahead and |also )*(?:sent|put|set up|made|reset"
+        r"|(?!checked|noticed|received|looked|asked|located|verified|reviewed|tried|noted|attached|need)\w+ed)(?!\w)"
         r"|^(?:ok(?:ay)?,? |all |great,? |right,? )?(?:done|all set)(?!\w)|(?:that's|that is|it's|it is|you're|you are) (?:all |now )?"
         r"(?:done|set|booked|cancelled|canceled|confirmed|sorted)(?!\w)|successfully"
         r"|is now (?:cancelled|canceled|booked|confirmed|active|closed|set|renewed|on its way|\w+ed)(?!\w)"
@@ -174,13 +172,16 @@ AGENT: Mapping[str, str] = {
     ),
 }
 
-# A request for the user to tell something.
+# A request for the user to tell something, where it is put without a question mark.
 _REQUEST = re.compile(
-    r"(?:what|which|where|when|who|whose)(?:'s| is| are| was| were)?(?!\w)"
-    r"|(?:could|can|would|will) you (?:please )?(?:provide|tell|give|share|send|confirm your|let me (?:know|have)|verify|enter|spell|type)"
+    rf"^{_FILLER}(?:what|which|where|when|who|whose)(?:'s| is| are| was| were) (?:your|the|you)(?!\w)"
     r"|(?:please|kindly) (?:provide|tell|give|share|send|confirm your|let me (?:know|have)|verify|enter|spell|type|state)"
-    r"|(?:may|can|could) i (?:please )?(?:have|get|ask|take|see)|i(?:'ll| will| just|'d)? (?:also )?need (?:your|the|to know|a|an)"
-    r"|(?:do|did) you (?:know|have|remember|recall)|^(?:and |and the |the )?(?:your )[^?]{1,40}\?$"
+    r"|(?<!\w)i(?:'ll| will| just|'d)? (?:also )?need (?:your|the|to know)(?!\w)"
+)
+# A question that yes or no answers asks for no value, unless it asks whether she has it.
+_YES_OR_NO = re.compile(
+    rf"^{_FILLER}(?:do|does|did|is|are|was|were|has|have|will|would|should)(?!\w)"
+    r"(?! you (?:know|have|remember|recall|tell|give|share))"
 )
 _ACT_REQUEST = re.compile(
     rf"^{_FILLER}(?:can|could|would|will) (?:you|somebody|someone)(?! (?:please )?(?:tell|explain|clarify|say|let me know"
@@ -197,8 +198,8 @@ _QUESTION_START = re.compile(
 )
 # Objections and complaints put as questions ask for nothing.
 _NO_QUESTION = re.compile(
-    r"are you (?:serious|kidding|joking)|why (?:not|can't|won't|on earth)|(?:can't|couldn't|won't) you"
-    r"|isn't there|come on|^(?:sorry|pardon|huh|what|excuse me)\?+$"
+    r"are you (?:serious|kidding|joking)|what do you mean|why (?:not|can't|won't|on earth)|(?:can't|couldn't|won't) you"
+    r"|isn't there|come on|^(?:sorry|pardon|huh|what|excuse me|seriously|really|right|ok|okay|hello)\?+$"
 )
 
 
@@ -210,7 +211,7 @@ _USER, _AGENT = _compiled(USER), _compiled(AGENT)
 
 
 def user_cues(text: str) -> frozenset[str]:
-    """What a user's turn does: cues of `USER`, and `ask` where she asks for information.
+    """What a user's turn may do, taken by itself: cues of `USER`, and `ask` where she asks something.
 
     Example:
         >>> sorted(user_cues("Yes please. What does the blue one cost?"))
@@ -219,13 +220,40 @@ def user_cues(text: str) -> frozenset[str]:
     found = {cue for cue, pattern in _USER.items() if _anywhere(pattern, text)}
     if any(_asks(plain(sentence)) for sentence in sentences(text)):
         found.add("ask")
-    if "change" in found or "refuse" in found:
-        found.discard("affirm")
-    if "close" in found:  # "no, that is all" denies nothing
-        found.discard("deny")
-    if "deny" in found:
-        found.discard("affirm")
+    if "agent" in found:  # an agent's question is none of hers
+        found.discard("ask")
     return frozenset(found)
+
+
+def in_answer(cues: frozenset[str], heard: frozenset[str] | None) -> frozenset[str]:
+    """A user's cues as an answer to what the agent did; None: she speaks first.
+
+    Of "great" and "no idea" only the question tells whether they agree or deny. She agrees to a proposal
+    or a refusal and to nothing else; what she does not know or will not tell is what she was asked for;
+    thanks close, unless they go with an answer that is still needed.
+
+    Example:
+        >>> sorted(in_answer(user_cues("Great, thanks."), agent_cues("Your order has been sent.")))
+        ['close', 'polite']
+        >>> sorted(in_answer(user_cues("Great, thanks."), agent_cues("Shall I send it?")))
+        ['affirm', 'polite']
+    """
+    found = set(cues)
+    if heard is None:
+        return frozenset(
+            found - {"affirm", "deny", "unknown", "refuse", "change", "thanks", "farewell"}
+        )
+    needed = heard & {"ask", "confirm"}
+    if "farewell" in found or ("thanks" in found and not needed):
+        found.add("close")
+        found.discard("deny")  # "no, that is all" denies nothing
+    if not needed:
+        found -= {"unknown", "refuse"}
+    if found & {"change", "refuse", "unknown"}:
+        found -= {"affirm", "deny"}
+    if "deny" in found or not heard & {"confirm", "refuse", "false"}:
+        found.discard("affirm")
+    return frozenset(found - {"thanks", "farewell"})
 
 
 def agent_cues(text: str) -> frozenset[str]:
@@ -249,6 +277,16 @@ def requests(text: str) -> list[str]:
         if asks and not _AGENT["confirm"].search(sentence) and not _AGENT["offer"].search(sentence):
             found.append(sentence)
     return found
+
+
+def asks_for_value(sentence: str) -> bool:
+    """Whether a request is for a value, and not for a yes or a no.
+
+    Example:
+        >>> asks_for_value("does the roof face south?"), asks_for_value("do you have your card number?")
+        (False, True)
+    """
+    return not _YES_OR_NO.search(sentence)
 
 
 def _anywhere(pattern: re.Pattern[str], text: str) -> bool:

@@ -6,10 +6,11 @@ What was said is matched with what the user knows. All by the words, the ledger 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from muarl.measure.cues import agent_cues, requests, user_cues
+from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, user_cues
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import entities, plain, shape, words
 from muarl.record import Outcome
@@ -18,6 +19,9 @@ from muarl.world.compare import equal
 
 OPENING = "opening"
 """State of the dialogue when the user speaks first."""
+
+_ELSEWHERE = {"on", "of", "for", "in", "to", "with", "from", "at", "that", "which", "under"}
+"""Words after which a name only tells where to look."""
 
 _NAMELESS = {"id", "number", "no", "code", "my", "the", "of", "name"}
 """Words of a fact's id that do not tell it from others, unless it has no other words."""
@@ -218,7 +222,7 @@ class _Reader:
             index=self._num_user,
             text=line.text,
             words=words(line.text),
-            cues=user_cues(line.text),
+            cues=in_answer(user_cues(line.text), self._heard_cues()),
             tells=tells,
             first=first,
             unasked=unasked,
@@ -260,6 +264,11 @@ class _Reader:
         self._heard = turn
         return turn
 
+    def _heard_cues(self) -> frozenset[str] | None:
+        if self._heard is None:
+            return None
+        return self._heard.cues | ({"false"} if self._heard.false else set())
+
     def _owned(self, tells: tuple[Fact, ...]) -> set[str]:
         """What she names by telling a fact, one that she should have kept to herself as well."""
         return {name for fact in tells for name in entities(fact.value)}
@@ -267,14 +276,17 @@ class _Reader:
     def _asks_for(self, text: str, confirms: bool) -> tuple[str, ...]:
         """Facts that a message asks for: by their own phrases, or by name in a question."""
         heard = plain(text)
-        asking = [set(words(sentence)) for sentence in requests(text)]
-        found = []
-        for fact, _ in self._facts:
-            phrased = any(phrase.casefold() in heard for phrase in fact.asked_by)
-            named = any(name_of(fact.id) <= said for said in asking) and not confirms
-            if phrased or named:
-                found.append(fact.id)
-        return tuple(dict.fromkeys(found))
+        names = {fact.id: name_of(fact.id) for fact, _ in self._facts}
+        asking = filter(asks_for_value, requests(text))
+        named = {x for sentence in asking for x in asked_in(sentence, names)}
+        return tuple(
+            dict.fromkeys(
+                fact.id
+                for fact, _ in self._facts
+                if any(phrase.casefold() in heard for phrase in fact.asked_by)
+                or (fact.id in named and not confirms)
+            )
+        )
 
     def _false(self, text: str, asks_for: tuple[str, ...]) -> frozenset[str]:
         """Values that fit a slot of hers, are not hers, and came from no tool."""
@@ -330,6 +342,32 @@ def name_of(fact_id: str) -> frozenset[str]:
     """
     parts = [part for part in fact_id.casefold().replace("-", "_").split("_") if part]
     return frozenset(part for part in parts if part not in _NAMELESS) or frozenset(parts)
+
+
+def asked_in(sentence: str, names: Mapping[str, frozenset[str]]) -> list[str]:
+    """Facts that a question asks for: the first it names, and those it lists with it.
+
+    Example:
+        >>> names = {"email": frozenset({"email"}), "order": frozenset({"order"})}
+        >>> asked_in("what is the email on the order?", names)
+        ['email']
+        >>> asked_in("what are your order number and email?", names)
+        ['order', 'email']
+    """
+    said = words(sentence)
+    places = sorted(
+        (max(said.index(part) for part in name), fact_id)
+        for fact_id, name in names.items()
+        if name <= set(said)
+    )
+    found: list[str] = []
+    last = 0
+    for place, fact_id in places:
+        if found and _ELSEWHERE & set(said[last:place]):
+            break
+        found.append(fact_id)
+        last = place
+    return found
 
 
 def _same(made: ToolUse, wanted: ToolUse) -> bool:

@@ -10,12 +10,27 @@ from muarl.spoken import MAX_CHARS, tokens
 
 _WORD = re.compile(r"[^\W_]+(?:['’.@:/-][^\W_]+)*")
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
+_APOSTROPHES = re.compile(
+    r"(?<!\w)(?:(do|does|did|is|are|was|were|wo|could|would|should|has|have|had)nt|(ca)nt"
+    r"|(that|there|what)s|(i|they|we|you)ve|(i)m)(?!\w)"
+)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 def plain(text: str) -> str:
-    """Lower case, straight apostrophes, single spaces: what patterns are matched against."""
-    return " ".join(text[:MAX_CHARS].casefold().replace("’", "'").split())
+    """Lower case, apostrophes where they belong, single spaces: what patterns are matched against.
+
+    Example:
+        >>> plain("Thats  all, I DONT need it")
+        "that's all, i don't need it"
+    """
+    spaced = " ".join(text[:MAX_CHARS].casefold().replace("’", "'").split())
+    return _APOSTROPHES.sub(_with_apostrophe, spaced)
+
+
+def _with_apostrophe(word: re.Match[str]) -> str:
+    at = len(word[0]) - (2 if word[0].endswith("ve") else 1)
+    return f"{word[0][:at]}'{word[0][at:]}"
 
 
 def words(text: str) -> tuple[str, ...]:
