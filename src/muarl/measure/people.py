@@ -1,7 +1,7 @@
 """Dialogues in JSON lines: people's, or anybody's that are not in a journal.
 
 One dialogue a line, a `Transcript`; `docs/user-metrics.md` shows one. Who speaks twice in a row is taken
-to have said it in one breath.
+to have said it in one breath; what an agent says first, a greeting, is left out.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _read(line: bytes, at: str) -> Transcript:
     if not found.lines:
         raise RecordError(f"{at}: dialogue {found.id!r} has no lines")
     lines = joined(found.lines)
-    if lines[0].speaker == "agent":  # a greeting
-        lines = (Line("user", ""), *lines)
+    if lines[0].speaker == "agent":
+        lines = lines[1:]
     num_user = sum(line.speaker == "user" for line in lines)
     for judgement in found.judgements:
         if judgement.turn >= num_user:

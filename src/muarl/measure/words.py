@@ -14,7 +14,7 @@ _APOSTROPHES = re.compile(
     r"(?<!\w)(?:(do|does|did|is|are|was|were|wo|could|would|should|has|have|had)nt|(ca)nt"
     r"|(that|there|what)s|(i|they|we|you)ve|(i)m)(?!\w)"
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 
 def plain(text: str) -> str:
