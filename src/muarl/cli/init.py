@@ -91,9 +91,12 @@ def write(folder: Path, template: str) -> list[Path]:
     Raises:
         OSError: A file cannot be written.
     """
-    from muarl.spec.schema import write_schemas
+    from muarl.spec.schema import schema_files
 
-    folder.mkdir(parents=True, exist_ok=True)
+    schemas = folder / "schemas"
+    schemas.mkdir(parents=True, exist_ok=True)
+    for name, text in schema_files().items():
+        (schemas / name).write_text(text, encoding="utf-8")
     written = []
     for source in sorted(_sources(template), key=lambda source: source.name):
         text = source.read_text(encoding="utf-8")
@@ -101,7 +104,6 @@ def write(folder: Path, template: str) -> list[Path]:
             text = text.replace(PLACEHOLDER, folder.name)
         (folder / source.name).write_text(text, encoding="utf-8")
         written.append(folder / source.name)
-    write_schemas(folder / "schemas")
     return written
 
 
