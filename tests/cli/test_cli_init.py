@@ -111,5 +111,5 @@ def test_overwrite_replaces_the_templates_files_and_no_others(muarl: InProcess) 
 
 def test_a_file_in_the_place_of_the_folder_is_one_clear_message(muarl: InProcess) -> None:
     Path("shop").write_text("mine")
-    muarl("init", "shop", "--overwrite").refuses(1, "muarl: cannot write shop: ")
+    muarl("init", "shop", "--overwrite").refuses(1, "muarl: cannot write shop")
     assert Path("shop").read_text() == "mine"
