@@ -133,6 +133,7 @@ class _Reader:
         self._text, self._path = text, path
         self._anchors: dict[str, Node] = {}
         self._events = YAML(typ="safe", pure=True).parse(text)
+        self._read_to = Place(1, 1)
 
     def document(self) -> Node:
         if len(self._text) > MAX_CHARS:
@@ -153,7 +154,7 @@ class _Reader:
 
     def _next(self) -> Any:
         try:
-            return next(self._events)
+            event = next(self._events)
         except ReaderError as error:
             before = self._text[: error.position]
             place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -164,7 +165,11 @@ class _Reader:
             self._give_up(place, f"not valid YAML: {_in_words(error)}")
         except (YAMLError, ValueError, OverflowError) as error:
             # Escapes of impossible characters escape ruamel as bare arithmetic errors.
-            self._give_up(Place(0, 0), f"not valid YAML: {error}")
+            said = f"not valid YAML: what follows holds an escape of no character: {error}"
+            self._give_up(self._read_to, said)
+        end = event.end_mark
+        self._read_to = Place(end.line + 1, end.column + 1)
+        return event
 
     def _node(self, event: Any, depth: int) -> Node:
         place = _place(event)
