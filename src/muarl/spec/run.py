@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import EndpointUrl, Fraction, Id, OneOf, Spec
+from muarl.spec.base import EndpointUrl, EnvName, Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -124,7 +124,7 @@ class LlmUserSpec(Spec):
     """Endpoint, `http://127.0.0.1:8000/v1`."""
     model: str
     """Model name sent to the endpoint."""
-    api_key_env: str | None = None
+    api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the user."""
