@@ -19,8 +19,8 @@ from muarl.messages import Message, ToolCall
 from muarl.record import Episode, Outcome, UserReply
 from muarl.record.codec import decode_episode, encode_episode
 from muarl.spec import TaskSpec
-from muarl.spec.run import ScriptedUserSpec, UserSpec
 from muarl.spec.task import RequestSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.world import canonical_diff, diff
 from muarl.world.sql import SqlWorld
 
