@@ -194,7 +194,7 @@ class Domain:
         turns: Sequence[Turn],
         opening: UserReply,
         *,
-        initial: World | None = None,
+        initial: World,
         training: bool = False,
         predicates: RewardFile | None = None,
     ) -> Verdict:
@@ -205,7 +205,7 @@ class Domain:
             world: Its final world.
             turns: What happened, in order.
             opening: The user's first message.
-            initial: The world it began with; None: the task's own.
+            initial: The world it began with: the task's own, and what a server with state had.
             training: The training reward counts, where one is declared.
             predicates: Count instead of the task's own and the domain's.
 
@@ -215,7 +215,7 @@ class Domain:
             ToolServerError: A gold call was answered with an error.
         """
         gold = await self.gold_world(task)
-        evidence = self.evidence(task, world, gold, turns, opening.text, initial)
+        evidence = self.evidence(world, gold, turns, opening.text, initial)
         reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
@@ -225,14 +225,13 @@ class Domain:
 
     def evidence(
         self,
-        task: TaskSpec,
         world: World,
         gold_world: World,
         turns: Sequence[Turn],
         opening: str,
-        initial: World | None = None,
+        initial: World,
     ) -> Evidence:
-        """What predicates may look at."""
+        """What predicates may look at; arguments as of `judge`."""
         return Evidence(
             world=world,
             gold_world=gold_world,
@@ -240,7 +239,7 @@ class Domain:
             opening=opening,
             writes=self.spec.writes,
             judges=self.judges,
-            begin=lambda: self.world_for(task) if initial is None else initial.fork(),
+            begin=initial.fork,
             load=lambda ref: self._python.load(ref, ("reward",)),
         )
 

@@ -18,7 +18,12 @@ from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec
 
-POOL = {"pool": [{"name": "one", "scripted": {}}, {"name": "other", "weight": 3, "scripted": {}}]}
+POOL = {
+    "pool": {
+        "one": {"user": {"scripted": {}}},
+        "other": {"weight": 3, "user": {"scripted": {}}},
+    }
+}
 
 
 def asks() -> Sampler:
@@ -93,11 +98,3 @@ def test_the_draw_of_a_pool_is_seeded_and_follows_its_weights_L5(vary: str) -> N
     drawn = [e.user for group in played for e in group]
     assert {*drawn} == {"one", "other"}
     assert drawn.count("other") > drawn.count("one")
-
-
-def test_two_users_of_one_name_are_refused() -> None:
-    pool = [{"name": "a", "scripted": {}}] * 2
-    with pytest.raises(ValueError, match="two users of the pool are named 'a'"):
-        UserSpec.model_validate({"pool": pool})
-    with pytest.raises(ValueError, match="exactly one of scripted and llm and pool"):
-        UserSpec.model_validate({"scripted": {}, "pool": pool[:1]})

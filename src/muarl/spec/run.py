@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
@@ -56,19 +56,13 @@ class TinyModelSpec(Spec):
         return self
 
 
-class ModelSpec(Spec):
+class ModelSpec(OneOf):
     """The policy's model: one of these."""
 
     tiny: TinyModelSpec | None = None
     """Built and trained from nothing."""
     path: str | None = None
     """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelSpec:
-        if (self.tiny is None) == (self.path is None):
-            raise ValueError("give exactly one of tiny and path")
-        return self
 
 
 class AtOnceSpec(Spec):
@@ -221,3 +215,7 @@ class RunSpec(Spec):
         if model.path is not None:
             model = model.model_copy(update={"path": follow(model.path)})
         return self.model_copy(update={"domain": follow(self.domain), "model": model})
+
+
+PATHS = (("domain",), ("model", "path"))
+"""Fields that name a file or folder relative to the run file."""

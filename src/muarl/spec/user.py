@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from muarl.spec.base import EndpointUrl, Id, Spec
+from muarl.spec.base import EndpointUrl, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -38,7 +38,7 @@ class LlmUserSpec(Spec):
     """Seconds one reply may take."""
 
 
-class UserKindSpec(Spec):
+class UserKindSpec(OneOf):
     """One user: one of these."""
 
     scripted: ScriptedUserSpec | None = None
@@ -46,46 +46,31 @@ class UserKindSpec(Spec):
     llm: LlmUserSpec | None = None
     """An LLM."""
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> UserKindSpec:
-        kinds = [name for name in type(self).model_fields if name not in _NO_KINDS]
-        if sum(getattr(self, name) is not None for name in kinds) != 1:
-            raise ValueError(f"give exactly one of {' and '.join(kinds)}")
-        return self
 
-
-class PooledUserSpec(UserKindSpec):
+class PooledUserSpec(Spec):
     """One of several users."""
 
-    name: Id
-    """What episodes and summaries call her."""
     weight: PositiveFloat = 1.0
-    """Share among the pool's users."""
-
-
-_NO_KINDS = ("name", "weight")
+    """How often she is drawn, beside the others: 2 is twice as often as 1."""
+    user: UserKindSpec
+    """Who she is."""
 
 
 class UserSpec(UserKindSpec):
-    """Who plays the user: one kind, or a pool of several of which each dialogue draws one."""
+    """Who plays the user: one of these, or a pool of several of which each dialogue draws one."""
 
-    pool: Annotated[list[PooledUserSpec], Field(min_length=1)] | None = None
-    """Users of whom one is drawn, by weight; `rollout.vary` says whether a group shares her."""
-
-    @model_validator(mode="after")
-    def _distinct_names(self) -> UserSpec:
-        names = [user.name for user in self.pool or ()]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two users of the pool are named {name!r}")
-        return self
+    pool: Annotated[dict[Id, PooledUserSpec], Field(min_length=1)] | None = None
+    """Name to user, as episodes and summaries call her; `rollout.vary` says whether a group shares
+    her."""
 
     def users(self) -> list[tuple[str, UserKindSpec]]:
         """Name and spec of each that may be drawn; the only one has no name."""
-        return [(user.name, user) for user in self.pool] if self.pool else [("", self)]
+        if self.pool is None:
+            return [("", self)]
+        return [(name, pooled.user) for name, pooled in self.pool.items()]
 
     def draw(self, rng: random.Random) -> tuple[str, UserKindSpec]:
         """One of them, by weight; where there is one, nothing is drawn."""
         if self.pool is None:
             return "", self
-        return rng.choices(self.users(), [user.weight for user in self.pool])[0]
+        return rng.choices(self.users(), [pooled.weight for pooled in self.pool.values()])[0]
