@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, PythonRef, Spec
+from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
@@ -19,7 +19,7 @@ SplitPhrasings = dict[Id, Phrasings]
 """Split, or `any`, to phrasings: held-out dialogues share no wording with training."""
 
 
-class WorldSpec(Spec):
+class WorldSpec(OneOf):
     """Where the domain's world comes from: one of these."""
 
     data: dict[str, Any] | None = None
@@ -30,12 +30,6 @@ class WorldSpec(Spec):
     """A function without arguments that returns the world, a mapping of what JSON can hold."""
     sql: SqlWorldSpec | None = None
     """Tables in SQL; a task's `world` patches rows: table to key to columns."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> WorldSpec:
-        if sum(x is not None for x in (self.data, self.file, self.python, self.sql)) != 1:
-            raise ValueError("give exactly one of data, file, python and sql")
-        return self
 
 
 class TaskSourceSpec(Spec):
