@@ -28,9 +28,9 @@ from muarl.errors import Problem, SpecError
 from muarl.spec import Located, dump_spec, load_domain_spec, load_run, load_spec, load_tasks_file
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
-from muarl.spec.explain import fields_at
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
+from muarl.spec.shape import shape_at
 from muarl.spec.task import TasksFile
 
 ODD_ENDS = re.compile("[\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
@@ -125,7 +125,9 @@ def tried(kind: str, home: str, raw: bytes, planted: Loc | None = None) -> Spec 
             return None
     TALLY.note("accepted")
     if planted is not None:
-        assert not fields_at(KINDS[kind].model, planted), f"{PLANTED!r} was accepted at {planted}"
+        assert not shape_at(KINDS[kind].model, planted).fields, (
+            f"{PLANTED!r} was accepted at {planted}"
+        )
     check_accepted(located, kind, path)
     return located.spec
 
