@@ -28,7 +28,8 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.references import split_findings
-from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
+from muarl.spec.run import RunSpec
+from muarl.spec.user import LlmUserSpec, UserKindSpec
 from muarl.tools import ToolServer, sharing, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
@@ -193,7 +194,7 @@ class Domain:
         turns: Sequence[Turn],
         opening: UserReply,
         *,
-        initial: World | None = None,
+        initial: World,
         training: bool = False,
         predicates: RewardFile | None = None,
     ) -> Verdict:
@@ -204,7 +205,7 @@ class Domain:
             world: Its final world.
             turns: What happened, in order.
             opening: The user's first message.
-            initial: The world it began with; None: the task's own.
+            initial: The world it began with: the task's own, and what a server with state had.
             training: The training reward counts, where one is declared.
             predicates: Count instead of the task's own and the domain's.
 
@@ -214,7 +215,7 @@ class Domain:
             ToolServerError: A gold call was answered with an error.
         """
         gold = await self.gold_world(task)
-        evidence = self.evidence(task, world, gold, turns, opening.text, initial)
+        evidence = self.evidence(world, gold, turns, opening.text, initial)
         reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
@@ -224,14 +225,13 @@ class Domain:
 
     def evidence(
         self,
-        task: TaskSpec,
         world: World,
         gold_world: World,
         turns: Sequence[Turn],
         opening: str,
-        initial: World | None = None,
+        initial: World,
     ) -> Evidence:
-        """What predicates may look at."""
+        """What predicates may look at; arguments as of `judge`."""
         return Evidence(
             world=world,
             gold_world=gold_world,
@@ -239,7 +239,7 @@ class Domain:
             opening=opening,
             writes=self.spec.writes,
             judges=self.judges,
-            begin=lambda: self.world_for(task) if initial is None else initial.fork(),
+            begin=initial.fork,
             load=lambda ref: self._python.load(ref, ("reward",)),
         )
 
@@ -255,7 +255,7 @@ class Domain:
         weights = [self.spec.personas[name].weight for name in task.personas]
         return rng.choices(task.personas, weights if any(weights) else None)[0]
 
-    def user(self, who: UserSpec, task: TaskSpec, persona: str, seed: int) -> User:
+    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
         """A user for one dialogue.
 
         Raises:
@@ -274,8 +274,12 @@ class Domain:
                 else (f"task {task.id!r} has no `user` goal")
             )
             raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
+        assert who.scripted is not None  # a user is of exactly one kind
         return ScriptedUser(
-            self.spec.user, manner, task.user, task.split, generator(seed, "scripted user")
+            *(self.spec.user, manner, task.user, task.split),
+            generator(seed, "scripted user"),
+            knobs=manner.knobs.under(who.scripted.knobs),
+            seed=seed,
         )
 
     def _chat_client(self, spec: LlmUserSpec) -> ChatClient:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from muarl.data.stored import StoredTasks
+from muarl.data.stored import StoredTasks, judged_again
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError, SpecError
 from muarl.messages import ToolCall
@@ -98,17 +98,10 @@ async def replay_differences(
         ToolServerError: The tool server does not start, or died.
         RewardError: A predicate could not be evaluated.
     """
-    world, problem = await _replay(domain, task, episode)
+    worlds, problem = await _replay(domain, task, episode)
     if problem is not None:
         return [problem]
-    verdict = await domain.judge(
-        task,
-        world,
-        episode.turns,
-        episode.opening,
-        training=episode.key.trains,
-        predicates=predicates,
-    )
+    verdict = await judged_again(domain, task, episode, worlds, predicates)
     found = []
     if verdict.reward != episode.reward:
         found.append(f"reward: recorded {episode.reward}, now {verdict.reward:g}")
@@ -117,32 +110,36 @@ async def replay_differences(
     return found
 
 
-async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[World, str | None]:
-    """The world after an episode's calls, and the first thing that differs on the way there."""
+async def _replay(
+    domain: Domain, task: TaskSpec, episode: Episode
+) -> tuple[tuple[World, World], str | None]:
+    """The worlds before and after an episode's calls, and what differs first on the way there."""
     world = domain.world_for(task)
     declared = world.fork()
     async with domain.server.session(world) as session:
         initial = world.fork()
         changes = _changes(episode.start, diff(declared, initial), "initial")
         if found := next(changes, None):
-            return world, found
+            return (initial, world), found
         for number, turn in enumerate(episode.turns):
             calls = turn.message.tool_calls
             if len(turn.results) != len(calls):
+                count = len(turn.results)
                 return (
+                    initial,
                     world,
-                    f"turn {number}: {len(calls)} calls, {len(turn.results)} recorded results",
-                )
+                ), f"turn {number}: {len(calls)} calls, {count} recorded results"
             for call, recorded in zip(calls, turn.results, strict=True):
                 answer = await session.call(
                     ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
                 )
                 if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
-                    return world, (
+                    return (initial, world), (
                         f"turn {number}, {call.name}: answered {answer.content!r}, "
                         f"recorded {recorded.content!r}"
                     )
-    return world, next(_changes(episode.changes, diff(initial, world), "final"), None)
+    different = next(_changes(episode.changes, diff(initial, world), "final"), None)
+    return (initial, world), different
 
 
 def _changes(recorded: Sequence[Change], again: Sequence[Change], which: str) -> Iterator[str]:

@@ -40,8 +40,9 @@ async def read_findings(
         RewardError: A predicate could not be evaluated.
     """
     domain = subject.domain
-    run = GoldRun(domain.world_for(task), list(gold.said))
-    async with domain.server.session(run.world) as session:
+    world = domain.world_for(task)
+    async with domain.server.session(world) as session:
+        run = GoldRun(world, list(gold.said))
         for tool in reads:
             if change := await _look(session, run, tool, task):
                 return [_writes(subject, tool, task, change)], run.tools
