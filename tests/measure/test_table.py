@@ -70,7 +70,9 @@ def test_any_text_can_be_measured(texts: list[str], stop: bool, outcome: str) ->
             assert 0 <= estimate.value <= 1
 
 
-@pytest.mark.parametrize("piece", ["please ", "i'd rather ", "no, ", "wait, ", "a", "1", "1,", "a.a@"])
+@pytest.mark.parametrize(
+    "piece", ["please ", "i'd rather ", "no, ", "wait, ", "a", "1", "1,", "a.a@"]
+)
 def test_a_long_hostile_text_is_read_in_the_time_of_its_length(piece: str) -> None:
     # Whatever went with the square of it would take minutes, and meet the timeout of the suite.
     text = piece * (20_000 // len(piece))

@@ -22,7 +22,7 @@ class EpisodeReader:
 
     Args:
         domain: That they were played in.
-        user: Who played the user.
+        user: Who played the user, where the episodes do not say.
         policy: Who played the agent; "": the episode's phase.
     """
 
@@ -59,7 +59,7 @@ class EpisodeReader:
             task=key.task_id,
             lines=tuple(_lines(episode)),
             persona=episode.persona,
-            user=self._user,
+            user=episode.user or self._user,
             policy=self._policy or key.phase,
             group="/".join(map(str, key.group)),
             outcome=episode.outcome.value,

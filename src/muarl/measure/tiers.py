@@ -23,13 +23,19 @@ _CLASSES = {
     "accept_refusal": "request",
     "next": "request",
     "abandon": "leave",
+    "partly": "tell",
+    "unavailable": "request",
+    "push_back": "object",
+    "challenge": "object",
+    "digress": "other",
+    "pass": "other",
     "reveal_piece": "tell",
     "ask_clarification": "ask",
     "change_mind": "change",
     "challenge_solution": "object",
     "be_vague": "other",
 }
-"""Tags of scripted users and of FACA's strategies, as the acts that they name."""
+"""Tags of scripted users, of their knobs and of FACA's strategies, as the acts that they name."""
 
 
 class Agreement(msgspec.Struct, frozen=True):

@@ -247,6 +247,8 @@ class _Reader:
             if any(phrase.casefold() in heard for phrase in phrases):
                 cues.add(cue)
         asks_for = self._asks_for(line.text, "confirm" in cues)
+        if asks_for:
+            cues.add("ask")
         for use in line.uses:
             self._true |= entities(use.result)
         self._settle(line, cues)
