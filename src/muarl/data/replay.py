@@ -9,9 +9,11 @@ import msgspec
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError, SpecError
-from muarl.messages import ToolCall
+from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
+from muarl.spec.calls import Who
+from muarl.tools import ToolSession
 from muarl.world import Change, World, diff, equal
 
 
@@ -121,28 +123,45 @@ async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[Wor
     """The world after an episode's calls, and the first thing that differs on the way there."""
     world = domain.world_for(task)
     declared = world.fork()
-    async with domain.server.session(world) as session:
+    async with domain.sides(world) as sides:
         initial = world.fork()
         changes = _changes(episode.start, diff(declared, initial), "initial")
         if found := next(changes, None):
             return world, found
-        for number, turn in enumerate(episode.turns):
-            calls = turn.message.tool_calls
-            if len(turn.results) != len(calls):
-                return (
-                    world,
-                    f"turn {number}: {len(calls)} calls, {len(turn.results)} recorded results",
-                )
-            for call, recorded in zip(calls, turn.results, strict=True):
-                answer = await session.call(
-                    ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
-                )
-                if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
-                    return world, (
-                        f"turn {number}, {call.name}: answered {answer.content!r}, "
-                        f"recorded {recorded.content!r}"
-                    )
+        for what, who, calls, results in _called(episode):
+            if calls and who not in sides:
+                return world, f"{what}, {calls[0].name}: the domain has no `device` any more"
+            if (calls or results) and (found := await _again(sides[who], calls, results)):
+                return world, f"{what}{found}"
     return world, next(_changes(episode.changes, diff(initial, world), "final"), None)
+
+
+_Called = tuple[str, Who, Sequence[ToolCall], Sequence[ToolResult]]
+"""Where in the dialogue, who called, what, and what was answered."""
+
+
+def _called(episode: Episode) -> Iterator[_Called]:
+    """All calls of an episode, in the order in which they were made."""
+    yield "opening", "user", episode.opening.calls, episode.opening.results
+    for number, turn in enumerate(episode.turns):
+        yield f"turn {number}", "agent", turn.message.tool_calls, turn.results
+        if turn.reply is not None:
+            yield f"turn {number}, the user", "user", turn.reply.calls, turn.reply.results
+
+
+async def _again(
+    session: ToolSession, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+) -> str | None:
+    """Make calls again; the first thing that is not as recorded."""
+    if len(results) != len(calls):
+        return f": {len(calls)} calls, {len(results)} recorded results"
+    for call, recorded in zip(calls, results, strict=True):
+        answer = await session.call(
+            ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
+        )
+        if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
+            return f", {call.name}: answered {answer.content!r}, recorded {recorded.content!r}"
+    return None
 
 
 def _changes(recorded: Sequence[Change], again: Sequence[Change], which: str) -> Iterator[str]:

@@ -112,7 +112,7 @@ class DialogueRunner:
         given = self._limits.at_once.sessions
         if given is None and any(
             isinstance(server, CommandToolsSpec) and not server.stateless
-            for server in self._domain.spec.tools
+            for server in self._domain.spec.all_servers
         ):
             return _MAX_PROCESSES
         return given
@@ -125,6 +125,7 @@ class DialogueRunner:
         key, observer = plan.key, self._observer
         task = self._tasks[key.task_id]
         persona = self._persona(key)
+        device = self._domain.user_server
         user_seed = episode_seed(key, "user", plan.attempt)
         dialogue = self._live[key] = Dialogue(
             key=key,
@@ -138,6 +139,7 @@ class DialogueRunner:
             temperature=self._temperature,
             attempt=plan.attempt,
             server=observer.server(plan, self._domain.server),
+            user_server=None if device is None else observer.server(plan, device),
             gates=self._gates,
         )
         episode = await dialogue.run()
