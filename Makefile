@@ -24,7 +24,7 @@ lint: $(VENV)/.train $(VENV)/.test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/muarl schema --check
+	$(VENV)/bin/muarl schema --docs docs --check
 
 vllm: $(VENV)/.train $(VENV)/.vllm
 

@@ -11,7 +11,8 @@ two take turns, so that what else the machine does meets both.
     saturation_http  the same for dialogues on a `vllm serve` over HTTP
     rounds           of each: messages that ran and waited in the engine (medians of readings ten times
                      a second), the fewest dialogues that admission let live, and processor time that a
-                     message took here, in the engine, and in the one batch's engine
+                     message took here, in the engine, in an HTTP server before it, and in the one batch's
+                     engine
 
 Both engines have the same arguments, and so sample the same number of messages at once (`--rows`).
 Twice as many dialogues may live (`--at-once`), as the one batch too has always more to give: a
@@ -115,17 +116,29 @@ class Processors:
     """Seconds of processor time that this process and others use."""
 
     def __init__(self, others: Sequence[psutil.Process]) -> None:
-        self._others = others
+        self._engines = [process for process in others if _is_engine(process)]
+        self._servers = [process for process in others if process not in self._engines]
         self._before = self._now()
 
-    def used(self) -> tuple[float, float]:
-        """Since the beginning: by this process, by the others."""
-        mine, theirs = self._now()
-        return mine - self._before[0], theirs - self._before[1]
+    def used(self) -> tuple[float, float, float]:
+        """Since the beginning: by this process, by what samples, by HTTP servers before that."""
+        mine, engines, servers = (
+            now - before for now, before in zip(self._now(), self._before, strict=True)
+        )
+        return mine, engines, servers
 
-    def _now(self) -> tuple[float, float]:
-        times = [process.cpu_times() for process in self._others]
-        return time.process_time(), sum(t.user + t.system for t in times)
+    def _now(self) -> tuple[float, float, float]:
+        return time.process_time(), _seconds(self._engines), _seconds(self._servers)
+
+
+def _is_engine(process: psutil.Process) -> bool:
+    """Whether a process of vLLM samples: it gives itself a title (`VLLM::EngineCore`)."""
+    return any("VLLM::" in part for part in process.cmdline())
+
+
+def _seconds(processes: Sequence[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(t.user + t.system for t in times)
 
 
 class OneBatch:
@@ -253,6 +266,7 @@ async def measure(
                     "least_window": min(watching.windows),
                     "cpu_ms_per_message": round(1000 * used[0] / messages, 2),
                     "engine_cpu_ms_per_message": round(1000 * used[1] / messages, 2),
+                    "server_cpu_ms_per_message": round(1000 * used[2] / messages, 2),
                     "one_batch_cpu_ms_per_message": round(1000 * alone_cpu_s / messages, 2),
                 }
                 say(

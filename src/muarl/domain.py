@@ -114,12 +114,11 @@ class Domain:
 
         Without it everything works the same, and each dialogue starts its own.
         """
-        async with sharing(self.server):
-            if self.user_server is None:
-                yield
-            else:
-                async with sharing(self.user_server):
-                    yield
+        async with AsyncExitStack() as held:
+            for server in (self.server, self.user_server):
+                if server is not None:
+                    await held.enter_async_context(sharing(server))
+            yield
 
     async def tools(self) -> tuple[ToolSpec, ...]:
         """The tools its server offers; starts the server once, and ends it.
@@ -253,7 +252,7 @@ class Domain:
         turns: Sequence[Turn],
         opening: UserReply,
         *,
-        initial: World | None = None,
+        initial: World,
         training: bool = False,
         predicates: RewardFile | None = None,
     ) -> Verdict:
@@ -264,7 +263,7 @@ class Domain:
             world: Its final world.
             turns: What happened, in order.
             opening: The user's first message.
-            initial: The world it began with; None: the task's own.
+            initial: The world it began with: the task's own, and what a server with state had.
             training: The training reward counts, where one is declared.
             predicates: Count instead of the task's own and the domain's.
 
@@ -274,7 +273,7 @@ class Domain:
             ToolServerError: A gold call was answered with an error.
         """
         gold = await self.gold_world(task)
-        evidence = self.evidence(task, world, gold, turns, opening, initial)
+        evidence = self.evidence(world, gold, turns, opening, initial)
         reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
@@ -284,14 +283,13 @@ class Domain:
 
     def evidence(
         self,
-        task: TaskSpec,
         world: World,
         gold_world: World,
         turns: Sequence[Turn],
         opening: UserReply,
-        initial: World | None = None,
+        initial: World,
     ) -> Evidence:
-        """What predicates may look at."""
+        """What predicates may look at; arguments as of `judge`."""
         return Evidence(
             world=world,
             gold_world=gold_world,
@@ -299,7 +297,7 @@ class Domain:
             opening=opening,
             writes=self.spec.writes,
             judges=self.judges,
-            begin=lambda: self.world_for(task) if initial is None else initial.fork(),
+            begin=initial.fork,
             load=lambda ref: self._python.load(ref, ("reward",)),
         )
 

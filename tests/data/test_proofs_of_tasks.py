@@ -247,10 +247,11 @@ async def test_what_must_be_said_need_not_be_paid_for_in_training(folder: Path) 
     assert done == ["gold_world", "said"]
     assert said(await prove(domain)) == []
     hello = UserReply("Hello.")
-    assert (await domain.judge(task, world, [], hello)).reward == 0
-    assert (await domain.judge(task, world, [], hello, training=True)).reward == 1
+    initial = domain.world_for(task)
+    assert (await domain.judge(task, world, [], hello, initial=initial)).reward == 0
+    assert (await domain.judge(task, world, [], hello, initial=initial, training=True)).reward == 1
     own = task.model_copy(update={"training_reward": domain.spec.reward})
-    assert (await domain.judge(own, world, [], hello, training=True)).reward == 0
+    assert (await domain.judge(own, world, [], hello, initial=initial, training=True)).reward == 0
 
 
 async def test_gold_calls_earn_the_training_reward_too(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from dialogue_kit import TalkingUser as User
 from dialogue_kit import dialogue, renderer
 from msgspec import structs
+from spec_files import spoil
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof import prove
@@ -49,7 +50,7 @@ tasks:
     goal: Add eggs.
     personas: [plain]
     gold: [{tool: tools_add, arguments: {item: eggs}}]
-    reward: [{world: {path: items.1, equals: eggs}}, {gold_world: true}]
+    reward: [{world: {path: items.1, equals: eggs}}, {gold_world: true}, {world: {path: items.0, changed: false}}]
   - {id: nothing, goal: Leave it., personas: [plain], world: {first: tea}, gold: []}
 """
 
@@ -110,9 +111,10 @@ def test_an_episode_holds_the_state_before_it_and_what_changed(episode: Episode)
     assert [tool.name for tool in episode.tools] == ["tools_add", "other_add"]
 
 
-def test_the_final_world_is_known_without_the_server(domain: Domain, episode: Episode) -> None:
-    world = StoredTasks(domain).final_world(episode)
-    assert plain(world) == {"first": "milk", "items": ["milk", "eggs"]}
+def test_the_worlds_are_known_without_the_server(domain: Domain, episode: Episode) -> None:
+    initial, final = StoredTasks(domain).worlds(episode)
+    assert plain(initial) == {"first": "milk", "items": ["milk"]}
+    assert plain(final) == {"first": "milk", "items": ["milk", "eggs"]}
     kept: list[Episode] = []
 
     async def again() -> None:
@@ -155,8 +157,24 @@ def test_a_task_that_changes_nothing_is_compared_with_the_servers_own_start(doma
     assert plain(gold) == {"first": "tea", "items": ["tea"]}
 
 
-def test_the_domain_is_sound(domain: Domain) -> None:
-    async def proved() -> list[str]:
+def proved(domain: Domain) -> list[str]:
+    async def main() -> list[str]:
         return [str(finding.problem) for finding in (await prove(domain)).findings]
 
-    assert anyio.run(proved) == []
+    return anyio.run(main)
+
+
+def test_the_domain_is_sound(domain: Domain) -> None:
+    assert proved(domain) == []
+
+
+def test_doing_nothing_is_scored_in_the_world_that_the_server_began_with(tmp_path: Path) -> None:
+    for name, text in (("domain.yaml", DOMAIN), ("tasks.yaml", TASKS), ("tools.py", TOOLS)):
+        (tmp_path / name).write_text(text)
+    spoil(
+        tmp_path / "tasks.yaml",
+        "items.1, equals: eggs}}, {gold_world: true}",
+        "items.0, equals: milk}}",
+    )
+    (problem,) = (said for said in proved(load_domain(tmp_path)) if "already earns 1" in said)
+    assert "task 'eggs': doing nothing already earns 1" in problem

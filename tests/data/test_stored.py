@@ -62,7 +62,7 @@ def test_the_recorded_world_is_the_one_that_the_calls_lead_to(seed: int) -> None
     for episode in episodes:
         stored = decode_episode(encode_episode(episode))
         again = anyio.run(called_again, desk(), stored)
-        assert equal(tasks.final_world(stored), again)
+        assert equal(tasks.worlds(stored)[1], again)
         changed += bool(stored.changes)
     assert changed
 
@@ -82,7 +82,7 @@ def test_whatever_keys_a_tool_writes_the_recorded_world_is_exact(
     domain, episode = noted(tmp_path, **arguments)
     assert episode.changes
     again = anyio.run(called_again, domain, episode)
-    assert equal(StoredTasks(domain).final_world(episode), again)
+    assert equal(StoredTasks(domain).worlds(episode)[1], again)
 
 
 # --- the task is not the one that was played ------------------------------------------------------
@@ -111,7 +111,7 @@ def test_another_task_or_world_is_refused_with_what_to_do(
     if "id: other" in (tmp_path / "domain.yaml").read_text():
         spoil(tmp_path / "tasks.yaml", "domain: notes", "domain: other")
     with pytest.raises(RecordError, match=f"train/0/note-1/0.*{says}.*(Use the|Name the)"):
-        StoredTasks(load_domain(tmp_path)).final_world(episode)
+        StoredTasks(load_domain(tmp_path)).worlds(episode)
 
 
 def test_a_split_that_is_gone_is_said(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_split_that_is_gone_is_said(tmp_path: Path) -> None:
 )
 def test_what_only_judges_may_have_been_mended(tmp_path: Path, edit: Edit) -> None:
     domain, episode = noted(tmp_path, key="a", value=1)
-    before = StoredTasks(domain).final_world(episode)
+    before = StoredTasks(domain).worlds(episode)[1]
     edit(tmp_path)
-    assert equal(StoredTasks(load_domain(tmp_path)).final_world(episode), before)
+    assert equal(StoredTasks(load_domain(tmp_path)).worlds(episode)[1], before)
 
 
 # --- replay ---------------------------------------------------------------------------------------

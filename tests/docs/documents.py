@@ -1,4 +1,4 @@
-"""What the README and docs/*.md show: code blocks, and code within sentences."""
+"""What the README and docs/**/*.md show: code blocks, and code within sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _COMMAND = re.compile(
     r"(\$ )?(make|git|pip|python3?|muarl|scripts/\S+|benchmarks/\S+|\.venv/\S+)\b"
@@ -48,6 +49,15 @@ def blocks() -> list[Block]:
             line = text.count("\n", 0, match.start()) + 1
             found.append(Block(f"{path.name}:{line}", match[1], match[2]))
     return found
+
+
+def anchors(text: str) -> set[str]:
+    """What a link may name behind `#`: headings, as GitHub spells them, and places marked so."""
+    headings = [
+        re.sub(r"[^\w\- ]", "", heading) for heading in _HEADING.findall(_BLOCK.sub("", text))
+    ]
+    named = re.findall(r'<a id="([^"]+)"></a>', text)
+    return {heading.lower().replace(" ", "-") for heading in headings}.union(named)
 
 
 def inline_code() -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Annotated, Any
 
 import pytest
-from documents import DOCUMENTS, ROOT, Block, blocks, inline_code
+from documents import DOCUMENTS, ROOT, Block, anchors, blocks, inline_code
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
@@ -82,10 +82,17 @@ def test_the_verbs_targets_and_files_that_sentences_name_exist() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
+    found = 0
     for path in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text):
             if "://" not in target:
-                assert (path.parent / target).exists(), (path.name, target)
+                other = path.parent / target if target else path
+                assert other.exists(), (path.name, target)
+                if anchor:
+                    found += 1
+                    assert anchor in anchors(other.read_text(encoding="utf-8")), (path.name, anchor)
+    assert found
 
 
 def test_no_placeholder_is_left() -> None:

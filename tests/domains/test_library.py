@@ -13,15 +13,16 @@ from dialogue_kit import dialogue, renderer
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof import Proof, prove
 from muarl.data.replay import replay_all
-from muarl.data.stored import StoredTasks
+from muarl.data.stored import StoredTasks, judged_again
 from muarl.domain import Domain, load_domain
 from muarl.messages import Message, ToolCall
 from muarl.record import Episode, Outcome, UserReply
 from muarl.record.codec import decode_episode, encode_episode
+from muarl.reward import Verdict
 from muarl.spec import TaskSpec
 from muarl.spec.run import ScriptedUserSpec, UserSpec
 from muarl.spec.task import RequestSpec
-from muarl.world import canonical_diff, diff
+from muarl.world import World, canonical_diff, diff
 from muarl.world.sql import SqlWorld
 
 FOLDER = Path(__file__).parents[2] / "domains" / "library"
@@ -72,6 +73,12 @@ async def played(task: TaskSpec) -> Episode:
     return decode_episode(encode_episode(episode))
 
 
+async def judged(task: TaskSpec, world: World) -> Verdict:
+    """What is earned by a dialogue that left `world`, with nothing said."""
+    domain = library()
+    return await domain.judge(task, world, [], UserReply(""), initial=domain.world_for(task))
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 async def test_a_desk_that_asks_first_earns_everything(task: TaskSpec) -> None:
@@ -90,10 +97,11 @@ async def test_stored_episodes_are_replayed_and_their_worlds_known() -> None:
     assert (tally.same, told) == (len(episodes), [])
     for episode in episodes:
         tasks = StoredTasks(domain)
-        world, gold = tasks.final_world(episode), await domain.gold_world(tasks.of(episode))
+        worlds, gold = tasks.worlds(episode), await domain.gold_world(tasks.of(episode))
+        world = worlds[1]
         assert isinstance(world, SqlWorld)
         assert canonical_diff(gold, world, world.unordered) == []
-        verdict = await domain.judge(tasks.of(episode), world, episode.turns, episode.opening)
+        verdict = await judged_again(domain, tasks.of(episode), episode, worlds)
         assert verdict.reward == episode.reward
 
 
@@ -107,14 +115,14 @@ async def test_holds_in_another_order_are_the_same_holds() -> None:
             result = await session.call(ToolCall("1", call.tool, call.arguments))
             assert result.content == "ok"
     assert diff(await domain.gold_world(task), world) != []
-    assert (await domain.judge(task, world, [], UserReply(""))).reward == 1
+    assert (await judged(task, world)).reward == 1
 
 
 @pytest.mark.anyio
 async def test_a_world_that_is_not_the_gold_one_is_explained_by_table_key_and_column() -> None:
     domain = library()
     task = next(task for task in TASKS if task.id == "renew-middlemarch")
-    verdict = await domain.judge(task, domain.world_for(task), [], UserReply(""))
+    verdict = await judged(task, domain.world_for(task))
     assert verdict.reward == 0
     assert "loans.B103.due: '2026-03-24' -> '2026-03-10'" in verdict.rewards[0].reason
 

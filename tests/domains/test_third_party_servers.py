@@ -92,7 +92,7 @@ def test_the_reward_reads_the_servers_state(
     (change,) = (change for change in episode.changes if change.path == path)
     assert before in change.before
     assert after in change.after
-    world = StoredTasks(domain).final_world(episode)
+    world = StoredTasks(domain).worlds(episode)[1]
     assert after in str(plain(world))
 
 

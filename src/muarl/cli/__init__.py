@@ -16,6 +16,7 @@ from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
+    "init": "write a new domain that passes check, to begin from",
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",
@@ -30,6 +31,10 @@ VERBS = {
 
 USAGE = 2
 """Exit code of wrong usage; an error's own is its `exit_code`."""
+
+EXIT_CODES = """\
+exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,
+130 interrupted."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -79,15 +84,9 @@ def _main(arguments: list[str]) -> int:
 
 def _dispatch(verb: str, rest: list[str]) -> int:
     try:
-        module: Verb = import_module(f"muarl.cli.{verb}")
-        parser = argparse.ArgumentParser(
-            prog=f"muarl {verb}",
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(parser)
+        module = _module(verb)
         try:
-            args = parser.parse_args(rest)
+            args = parser_of(verb).parse_args(rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
         with answering():
@@ -100,6 +99,23 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             f"muarl {verb} needs {package}. "
             f"Install it with `pip install 'muarl[{_EXTRAS[package]}]'`"
         ) from missing
+
+
+def _module(verb: str) -> Verb:
+    module: Verb = import_module(f"muarl.cli.{verb}")
+    return module
+
+
+def parser_of(verb: str) -> argparse.ArgumentParser:
+    """What reads a verb's arguments."""
+    module = _module(verb)
+    parser = argparse.ArgumentParser(
+        prog=f"muarl {verb}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser
 
 
 def _report(error: BaseException) -> int:
@@ -146,6 +162,5 @@ def _help() -> str:
         "Train language-model agents in conversations with simulated users and real tools.\n\n"
         f"verbs:\n{verbs}\n\n"
         "`muarl VERB --help` explains a verb; `muarl --version` prints the version.\n"
-        "exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,\n"
-        "130 interrupted."
+        f"{EXIT_CODES}"
     )

@@ -1,17 +1,19 @@
 """Write the JSON Schemas of spec files, so that an editor completes and checks them.
 
 An editor with the YAML language server finds them through a spec's first line:
-# yaml-language-server: $schema=specs/schemas/domain.v1.json
+`# yaml-language-server: $schema=specs/schemas/domain.v1.json`. With `--docs`, writes the reference of
+every spec key and of every verb as well.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from muarl.cli._answer import answer
 from muarl.errors import SetupError
-from muarl.spec.schema import schema_files, stale_schemas, write_schemas
+from muarl.spec.schema import schema_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,28 +26,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder to write to (default: %(default)s)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 if a file in DIR is not fresh"
+        "--docs",
+        type=Path,
+        metavar="DIR",
+        help="also write `cli.md` and the pages of `reference` into this folder",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a file is not fresh"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write or check the schemas.
+    """Write or check the files.
 
     Raises:
-        SetupError: The folder cannot be written.
+        SetupError: A folder cannot be written.
     """
-    folder: Path = args.out
+    files = {args.out / name: text for name, text in schema_files().items()}
+    if args.docs is not None:
+        files |= {args.docs / name: text for name, text in documents().items()}
     if args.check:
-        stale = stale_schemas(folder)
-        for name in stale:
-            answer(f"{folder / name}: not what the models say; run `muarl schema --out {folder}`")
+        again = f"muarl schema --out {args.out}" + (f" --docs {args.docs}" if args.docs else "")
+        stale = [path for path, text in files.items() if _text(path) != text]
+        for path in stale:
+            answer(f"{path}: not what the models say; run `{again}`")
         return int(bool(stale))
-    try:
-        write_schemas(folder)
-    except OSError as error:
-        raise SetupError(
-            f"cannot write to {folder}: {error.strerror}; name another folder with --out"
-        ) from error
-    for name in schema_files():
-        answer(folder / name)
+    _write(files)
     return 0
+
+
+def documents() -> dict[str, str]:
+    """Path below the documents' folder to the text of each generated page."""
+    # These look at every verb and every model, and are not for an editor.
+    from muarl.cli._reference import cli_page
+    from muarl.spec.reference import reference_pages
+
+    pages = {f"reference/{name}": text for name, text in reference_pages().items()}
+    return {"cli.md": cli_page(), **pages}
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SetupError(
+                f"cannot write to {path.parent}: {error.strerror}; name another folder with --out "
+                "or --docs"
+            ) from error
+    for path in files:
+        answer(path)
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from muarl.data.stored import StoredTasks
+from muarl.data.stored import StoredTasks, judged_again
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError, SpecError
 from muarl.messages import ToolCall, ToolResult
@@ -100,17 +100,10 @@ async def replay_differences(
         ToolServerError: The tool server does not start, or died.
         RewardError: A predicate could not be evaluated.
     """
-    world, problem = await _replay(domain, task, episode)
+    worlds, problem = await _replay(domain, task, episode)
     if problem is not None:
         return [problem]
-    verdict = await domain.judge(
-        task,
-        world,
-        episode.turns,
-        episode.opening,
-        training=episode.key.trains,
-        predicates=predicates,
-    )
+    verdict = await judged_again(domain, task, episode, worlds, predicates)
     found = []
     if verdict.reward != episode.reward:
         found.append(f"reward: recorded {episode.reward}, now {verdict.reward:g}")
@@ -119,21 +112,25 @@ async def replay_differences(
     return found
 
 
-async def _replay(domain: Domain, task: TaskSpec, episode: Episode) -> tuple[World, str | None]:
-    """The world after an episode's calls, and the first thing that differs on the way there."""
+async def _replay(
+    domain: Domain, task: TaskSpec, episode: Episode
+) -> tuple[tuple[World, World], str | None]:
+    """The worlds before and after an episode's calls, and what differs first on the way there."""
     world = domain.world_for(task)
     declared = world.fork()
     async with domain.sides(world) as sides:
         initial = world.fork()
         changes = _changes(episode.start, diff(declared, initial), "initial")
         if found := next(changes, None):
-            return world, found
+            return (initial, world), found
         for what, who, calls, results in _called(episode):
             if calls and who not in sides:
-                return world, f"{what}, {calls[0].name}: the domain has no `device` any more"
+                gone = f"{what}, {calls[0].name}: the domain has no `device` any more"
+                return (initial, world), gone
             if (calls or results) and (found := await _again(sides[who], calls, results)):
-                return world, f"{what}{found}"
-    return world, next(_changes(episode.changes, diff(initial, world), "final"), None)
+                return (initial, world), f"{what}{found}"
+    different = next(_changes(episode.changes, diff(initial, world), "final"), None)
+    return (initial, world), different
 
 
 _Called = tuple[str, Who, Sequence[ToolCall], Sequence[ToolResult]]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from muarl.domain import Domain
 from muarl.errors import RecordError, SetupError
 from muarl.record import Episode, EpisodeHead
-from muarl.spec import TaskSpec
+from muarl.reward import Verdict
+from muarl.spec import RewardFile, TaskSpec
 from muarl.world import World, apply_changes
 
 
@@ -46,8 +47,8 @@ class StoredTasks:
             )
         return task
 
-    def final_world(self, episode: Episode) -> World:
-        """The world an episode ended with, by its recorded changes; no tool is called.
+    def worlds(self, episode: Episode) -> tuple[World, World]:
+        """The worlds an episode began and ended with, by its recorded changes; no tool is called.
 
         Raises:
             RecordError: The task or the domain's world are not those that it was played in.
@@ -55,19 +56,51 @@ class StoredTasks:
         world = self._domain.world_for(self.of(episode))
         try:
             apply_changes(world, episode.start)
+            initial = world.fork()
             apply_changes(world, episode.changes)
         except ValueError as problem:
             raise RecordError(
                 f"{episode.key}: the domain's world is not the one that it was played in: at "
                 f"{problem}. Use the version of the domain that it was played with"
             ) from problem
-        return world
+        return initial, world
 
     def _tasks(self, split: str) -> dict[str, TaskSpec]:
         if split not in self._by_split:
             known = self._domain.tasks(split) if split in self._domain.splits else ()
             self._by_split[split] = {task.id: task for task in known}
         return self._by_split[split]
+
+
+async def judged_again(
+    domain: Domain,
+    task: TaskSpec,
+    episode: Episode,
+    worlds: tuple[World, World],
+    predicates: RewardFile | None = None,
+) -> Verdict:
+    """What a stored episode earns by what counts today.
+
+    Args:
+        domain: The domain.
+        task: The episode's.
+        episode: One that was scored.
+        worlds: Those that it began and ended with, recorded or found anew.
+        predicates: As of `Domain.judge`.
+
+    Raises:
+        EpisodeError: As of `Domain.judge`.
+    """
+    initial, final = worlds
+    return await domain.judge(
+        task,
+        final,
+        episode.turns,
+        episode.opening,
+        initial=initial,
+        training=episode.key.trains,
+        predicates=predicates,
+    )
 
 
 def refuse_another_domain(domain: Domain, episodes: Iterable[Episode | EpisodeHead]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import structs
 
-from muarl.data.stored import StoredTasks
+from muarl.data.stored import StoredTasks, judged_again
 from muarl.domain import Domain
 from muarl.errors import RewardError
 from muarl.evaluate.statistics import Interval, success_rate
@@ -47,7 +47,7 @@ async def rescore(
     predicates: RewardFile | None = None,
     seed: int = 0,
 ) -> list[Rescored]:
-    """Score each episode by the final world that it recorded.
+    """Score each episode by the worlds that it recorded.
 
     What happened is taken from the record: calls, answers and changes. Only what it is worth is
     found anew, with the gold calls of today. Faults are kept as they are.
@@ -75,16 +75,9 @@ async def rescore(
             phase.faults += 1
             keep(episode)
             continue
-        task, world = tasks.of(episode), tasks.final_world(episode)
+        task, worlds = tasks.of(episode), tasks.worlds(episode)
         try:
-            verdict = await domain.judge(
-                task,
-                world,
-                episode.turns,
-                episode.opening,
-                training=episode.key.trains,
-                predicates=predicates,
-            )
+            verdict = await judged_again(domain, task, episode, worlds, predicates)
         except RewardError as error:
             raise RewardError(f"{episode.key}: {error}") from error
         rescored = structs.replace(

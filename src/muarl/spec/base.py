@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Spec(BaseModel):
@@ -13,6 +13,19 @@ class Spec(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+
+class OneOf(Spec):
+    """A mapping of which exactly one key is given, and says what it is."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        *kinds, last = type(self).model_fields
+        if sum(getattr(self, kind) is not None for kind in (*kinds, last)) != 1:
+            raise ValueError(f"give exactly one of {', '.join(kinds)} and {last}")
+        return self
 
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"

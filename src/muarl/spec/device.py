@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import PythonRef, Spec
+from muarl.spec.base import OneOf, PythonRef, Spec
 from muarl.spec.tools import ToolServersSpec
 
 DEVICE = "device"
 """Where the world of a device lies in the dialogue's world: `device.airplane_mode`."""
 
 
-class DeviceWorldSpec(Spec):
+class DeviceWorldSpec(OneOf):
     """Where the device's part of the world comes from: one of these."""
 
     data: dict[str, Any] | None = None
@@ -22,12 +22,6 @@ class DeviceWorldSpec(Spec):
     """A JSON file, relative to the domain."""
     python: PythonRef | None = None
     """A function without arguments that returns it."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> DeviceWorldSpec:
-        if sum(x is not None for x in (self.data, self.file, self.python)) != 1:
-            raise ValueError("give exactly one of data, file and python")
-        return self
 
 
 class SyncSpec(Spec):

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validato
 from pydantic_core import CoreSchema
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import Spec, refuse_userinfo
+from muarl.spec.base import OneOf, Spec, refuse_userinfo
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 
@@ -73,7 +73,7 @@ class VllmServerSpec(Spec):
         return self
 
 
-class EngineSpec(Spec):
+class EngineSpec(OneOf):
     """What samples the policy: one of these, or the name of one that needs no settings."""
 
     embedded: EmbeddedSpec | None = None
@@ -101,12 +101,6 @@ class EngineSpec(Spec):
     ) -> dict[str, Any]:
         names = {"enum": ["embedded", "vllm"], "type": "string"}
         return {"anyOf": [names, handler.resolve_ref_schema(handler(schema))]}
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> EngineSpec:
-        if sum(kind is not None for kind in (self.embedded, self.vllm, self.vllm_server)) != 1:
-            raise ValueError("give exactly one of embedded, vllm and vllm_server")
-        return self
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import EndpointUrl, Fraction, Id, Spec
+from muarl.spec.base import EndpointUrl, Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -55,19 +55,13 @@ class TinyModelSpec(Spec):
         return self
 
 
-class ModelSpec(Spec):
+class ModelSpec(OneOf):
     """The policy's model: one of these."""
 
     tiny: TinyModelSpec | None = None
     """Built and trained from nothing."""
     path: str | None = None
     """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ModelSpec:
-        if (self.tiny is None) == (self.path is None):
-            raise ValueError("give exactly one of tiny and path")
-        return self
 
 
 class AtOnceSpec(Spec):
@@ -140,19 +134,13 @@ class LlmUserSpec(Spec):
     """Seconds one reply may take."""
 
 
-class UserSpec(Spec):
+class UserSpec(OneOf):
     """Who plays the user: one of these."""
 
     scripted: ScriptedUserSpec | None = None
     """The domain's scripted user."""
     llm: LlmUserSpec | None = None
     """An LLM."""
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> UserSpec:
-        if (self.scripted is None) == (self.llm is None):
-            raise ValueError("give exactly one of scripted and llm")
-        return self
 
 
 class ColdStartSpec(Spec):
@@ -253,3 +241,7 @@ class RunSpec(Spec):
         if model.path is not None:
             model = model.model_copy(update={"path": follow(model.path)})
         return self.model_copy(update={"domain": follow(self.domain), "model": model})
+
+
+PATHS = (("domain",), ("model", "path"))
+"""Fields that name a file or folder relative to the run file."""

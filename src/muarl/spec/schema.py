@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
@@ -25,18 +24,6 @@ def schema_files() -> dict[str, str]:
     return {f"{kind}.v1.json": _schema(kind, model) for kind, model in KINDS.items()}
 
 
-def write_schemas(folder: Path) -> None:
-    """Write all schemas into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in schema_files().items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def stale_schemas(folder: Path) -> list[str]:
-    """Names of schemas in a folder that are missing or not what the models say."""
-    return [name for name, text in schema_files().items() if _text(folder / name) != text]
-
-
 def _schema(kind: str, model: type[Spec]) -> str:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -44,7 +31,3 @@ def _schema(kind: str, model: type[Spec]) -> str:
         **model.model_json_schema(),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-
-
-def _text(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -15,7 +15,9 @@ _KINDS = {
     "boolean": "true or false",
 }
 
-ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+PARAMETER_PATTERN = r"^[A-Za-z_]\w*$"
+
+ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
 Value = Any
 """Text, a number or null; true and false are kept as 1 and 0. Checked where it meets its column."""
 

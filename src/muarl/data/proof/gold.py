@@ -26,8 +26,9 @@ class GoldRun:
     Each call is confirmed by the user first, and everything that the reward wants said is said.
 
     Attributes:
-        world: What the calls made of it.
+        world: At first what the server's start left of it, then what the calls made of it.
         said: What is said at the beginning.
+        initial: The world before the calls.
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
         tools: Tools that were called successfully, and by whom.
@@ -35,11 +36,13 @@ class GoldRun:
 
     world: World
     said: Sequence[Turn]
+    initial: World = field(init=False)
     turns: list[Turn] = field(init=False)
     refused: tuple[int, str] | None = None
     tools: set[tuple[Who, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.initial = self.world.fork()
         self.turns = list(self.said)
 
     async def call(self, sides: Sides, call: GoldCallSpec) -> str | None:
@@ -82,8 +85,9 @@ async def run_calls(
         ToolServerError: The server did not start, or died.
     """
     domain = subject.domain
-    run = GoldRun(domain.world_for(task), list(_said(domain.reward_for(task, training=False))))
-    async with domain.sides(run.world) as sides:
+    world = domain.world_for(task)
+    async with domain.sides(world) as sides:
+        run = GoldRun(world, list(_said(domain.reward_for(task, training=False))))
         for index, gold in enumerate(calls):
             refusal = await run.call(sides, gold)
             if refusal is not None and run.refused is None:
@@ -105,7 +109,8 @@ async def scored(
     Raises:
         RewardError: A predicate could not be evaluated.
     """
-    evidence = subject.domain.evidence(task, run.world, gold, run.turns, UserReply(task.goal))
+    opening = UserReply(task.goal)
+    evidence = subject.domain.evidence(run.world, gold, run.turns, opening, run.initial)
     return [await evaluate(predicate, evidence) for predicate in wanted]
 
 
@@ -127,7 +132,7 @@ async def gold_findings(
         index, answer = gold.refused
         message = f"gold call {task.gold[index].tool!r} was answered with an error: {answer}"
         return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None, None
-    nothing = GoldRun(domain.world_for(task), [])
+    nothing = GoldRun(gold.initial.fork(), [])
     wanted = domain.reward_for(task, training=False)
     in_training = domain.reward_for(task, training=True)
     found = []

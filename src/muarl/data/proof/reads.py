@@ -50,9 +50,10 @@ async def read_findings(
         RewardError: A predicate could not be evaluated.
     """
     domain = subject.domain
-    run = GoldRun(domain.world_for(task), list(gold.said))
+    world = domain.world_for(task)
     looks = [(by, tool) for by, offered in reads.items() for tool in offered]
-    async with domain.sides(run.world) as sides:
+    async with domain.sides(world) as sides:
+        run = GoldRun(world, list(gold.said))
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
                 return [_writes(subject, by, tool, task, change)], run.tools
