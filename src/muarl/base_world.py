@@ -9,7 +9,7 @@ from muarl.errors import SpecError
 from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
 from muarl.spec import DomainSpec, Located
-from muarl.spec.device import DEVICE, DeviceWorldSpec
+from muarl.spec.device import DEVICE, DeviceStateSpec
 from muarl.spec.domain import WorldSpec
 from muarl.world import World
 
@@ -43,7 +43,7 @@ def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
 def _document(
     located: Located[DomainSpec],
     python: PythonFolder,
-    source: WorldSpec | DeviceWorldSpec,
+    source: WorldSpec | DeviceStateSpec,
     loc: tuple[str, ...],
 ) -> dict[str, Any]:
     """What a `world`, which stands at `loc`, says or names."""

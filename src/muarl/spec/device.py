@@ -13,7 +13,7 @@ DEVICE = "device"
 """Where the world of a device lies in the dialogue's world: `device.airplane_mode`."""
 
 
-class DeviceWorldSpec(OneOf):
+class DeviceStateSpec(OneOf):
     """Where the device's part of the world comes from: one of these."""
 
     data: dict[str, Any] | None = None
@@ -56,7 +56,7 @@ class DeviceSpec(Spec):
     """Her tool servers: one, or a list. The policy sees neither these tools nor what they answer."""
     writes: list[str] = []
     """Her tools that change the world."""
-    world: DeviceWorldSpec | None = None
+    world: DeviceStateSpec | None = None
     """The state behind her tools, at `device` in the dialogue's world, where a task's `world` may
     change it. Left out: her tools act on the domain's own world."""
     sync: list[SyncSpec] = []
