@@ -111,7 +111,12 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         stop: The user ends the dialogue after this.
         act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
             "deny", "change", "accept_refusal", "next", "unclear", "did:restart", "failed",
-            "abandon", "stop".
+            "abandon", "stop"; and what her knobs made her do: "partly:order_id", "refuse",
+            "digress", "silence", "unavailable", "push_back", "challenge", "pass".
+        knobs: Knobs that acted in this turn, each as often as it did; see `muarl.spec.KnobsSpec`.
+        chances: Knobs that could have acted in it. The rate of a knob is its acts by its chances.
+        breaches: Kinds of breach of what she was about to say and did not: an LLM's tries that
+            its guard threw away.
         calls: What she called on her own device before she said it; the policy sees none of it.
         results: What her tools answered, in call order.
         changes: What her calls changed in the world.
@@ -120,6 +125,9 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str
     stop: bool = False
     act: str = ""
+    knobs: tuple[str, ...] = ()
+    chances: tuple[str, ...] = ()
+    breaches: tuple[str, ...] = ()
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     changes: list[Change] = []
@@ -177,6 +185,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         key: Identity and seed.
         domain: Domain id.
         persona: Persona id the user spoke as.
+        user: Which of the run's users she was, where the run has several.
         split: Split of the task.
         task_hash: Hash of the task's situation: same id, other text shows.
         content_hash: Hash of all that the dialogue and its reward followed from in the domain:
@@ -189,6 +198,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         samples: Training samples, one per unbroken prefix.
         outcome: Why it ended.
         fault: Kind of fault: the error's name in `muarl.errors`, such as "PolicyError".
+        breach: Of a user fault: which part of her contract the user broke, where that is known.
         error: What failed, for faults, and in parentheses of which dialogue and which wait.
         effect: The first call that changed something outside the dialogue's own world, if any:
             with it, a fault is not tried again.
@@ -214,6 +224,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     turns: list[Turn] = []
     samples: list[Sample] = []
     fault: str | None = None
+    breach: str | None = None
     error: str | None = None
     effect: str | None = None
     reward: Share | None = None
@@ -223,6 +234,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     changes: list[Change] = []
     forks: int = 0
     content_hash: str = ""
+    user: str = ""
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)
