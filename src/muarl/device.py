@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import MuarlError, SyncError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.python_folder import PythonFolder
@@ -114,7 +114,7 @@ def synchronisation(
             except _NoPlace as problem:
                 raise SyncError(str(located.problem(loc, f"sync: {problem}"))) from None
             except RAISED as error:  # boundary: the author's code raises anything
-                let_ctrl_c_pass(error)
+                let_others_pass(error)
                 message = f"sync: {step.python} raised {blame(error)}"
                 raise SyncError(str(located.problem((*loc, "python"), message))) from error
 

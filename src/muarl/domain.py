@@ -131,11 +131,7 @@ class Domain:
             return session.tools
 
     async def user_tools(self) -> tuple[ToolSpec, ...]:
-        """The tools on the user's device, likewise; none where she has none.
-
-        Raises:
-            ToolServerError: Its server does not start.
-        """
+        """The tools on the user's device, likewise; none where she has none."""
         if self.user_server is None:
             return ()
         async with self.user_server.session(self.base.fork()) as session:
