@@ -67,6 +67,7 @@ class Node:
         place: Where the value begins.
         children: Key or index to the nodes below.
         keys: For a mapping, where each key stands.
+        quoted: For a text, whether it was written as one, in quotes or as a block.
         mended: For a mapping, where an overlay last spoke of it, if one did.
         size: Values in it, itself included, aliases expanded.
         height: Levels of nesting, itself included, aliases expanded.
@@ -76,6 +77,7 @@ class Node:
     place: Place
     children: dict[str | int, Node] = field(default_factory=dict)
     keys: dict[str, Place] = field(default_factory=dict)
+    quoted: bool = False
     mended: Place | None = None
     size: int = 1
     height: int = 1
@@ -187,7 +189,7 @@ class _Reader:
         if event.ctag is not None:
             self._note(place, f"tag {str(event.ctag)[:60]!r} is not allowed; write plain data")
         if isinstance(event, ScalarEvent):
-            node = Node(self._scalar(event), place)
+            node = Node(self._scalar(event), place, quoted=event.style is not None)
         elif isinstance(event, MappingStartEvent):
             node = self._mapping(place, depth)
         else:
