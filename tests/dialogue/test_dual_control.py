@@ -321,7 +321,7 @@ def test_a_replay_of_any_interleaving_rebuilds_both_sides_and_they_are_in_step(
         parts = [change.changes for change in (*episode.replies(), *episode.turns)]
         touched = {change.path for changes in parts for change in changes}
         assert {change.path for change in episode.changes} <= touched
-        final = StoredTasks(domain).final_world(episode)
+        _, final = StoredTasks(domain).worlds(episode)
         device = final["device"]
         assert device["service"] == final["lines"]["L1"]["active"]
         assert device["can_call"] == (device["service"] and not device["airplane"])
