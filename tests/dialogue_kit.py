@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,8 @@ def called(*blocks: str) -> str:
 class Sampler:
     """Samples what a function of the request draws: ids, and whether a stop token ends them.
 
-    What is longer than the cap is cut, and finishes for length, as an engine would do it.
+    What no stop token ends goes on to the cap; what is longer is cut. Both finish for length, as an
+    engine would do it.
 
     Attributes:
         requests: Everything it was sent.
@@ -142,7 +144,8 @@ class Sampler:
             ids = [*ids, rng.choice(request.stop_token_ids)]
         ids = ids or [5]
         stops = stops and len(ids) <= request.max_tokens
-        ids = ids[: request.max_tokens]
+        if not stops:
+            ids = list(islice(cycle(ids), request.max_tokens))
         generation = Generation(
             ids, [-rng.random() for _ in ids], "stop" if stops else "length", self.policy_version
         )

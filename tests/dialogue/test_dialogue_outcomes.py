@@ -100,6 +100,7 @@ STOP = renderer().stop_token_ids[0]
         (Generation([5, STOP], [-0.1, float("nan")], "stop", 0), "not finite"),
         (Generation([5, STOP], [float("-inf"), -0.1], "stop", 0), "not finite"),
         (Generation([5] * 500, [-0.1] * 500, "length", 0), "asked for 400"),
+        (Generation([5] * 9, [-0.1] * 9, "length", 0), "'length' after 9 tokens; asked for 400"),
         (Generation([5, STOP, 5, STOP], [-0.1] * 4, "stop", 0), "after a stop token"),
     ],
 )

@@ -25,6 +25,10 @@ def test_a_sound_message_has_no_flaw() -> None:
     assert flaw_of(Generation(**SOUND), REQUEST, 100) == ""
 
 
+def test_a_message_that_fills_its_cap_has_no_flaw() -> None:
+    assert flaw_of(Generation([5] * 4, [-0.1] * 4, "length", 2), REQUEST, 100) == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "flaw"),
     [
@@ -40,6 +44,10 @@ def test_a_sound_message_has_no_flaw() -> None:
         ({"token_ids": [3, 6, 3]}, "went on sampling"),
         ({"finish_reason": "abort"}, "expected 'stop' or 'length'"),
         ({"finish_reason": "length"}, "though its last token is a stop token"),
+        (
+            {"finish_reason": "length", "token_ids": [5, 6, 7]},
+            "'length' after 3 tokens; asked for 4",
+        ),
         ({"policy_version": 2**70}, "versions"),
         ({"policy_version": None}, "versions"),
         ({"switches": (VersionSwitch(999, 3),)}, "changed at tokens [999] of 3"),

@@ -203,6 +203,29 @@ def test_a_predicate_is_never_passed_over_by_a_cancellation(
         found({"called": {"tool": "cancel"}})
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("W9"), "KeyError: 'W9'"),
+        (SystemExit("enough"), "SystemExit: enough"),
+        (GeneratorExit("enough"), "GeneratorExit: enough"),
+        (
+            BaseExceptionGroup("enough", [KeyError(), KeyboardInterrupt()]),
+            "BaseExceptionGroup: enough",
+        ),
+    ],
+)
+def test_whatever_a_predicate_of_the_domain_raises_is_its_authors_error_with_her_line_L2(
+    error: BaseException, said: str
+) -> None:
+    def judges(evidence: Evidence) -> bool:
+        raise error
+
+    says = rf"predicate '.*' could not be evaluated: it raised {said}.* \(\S+:\d+, in judges\)"
+    with pytest.raises(RewardError, match=says):
+        judged({"python": {"function": "checks.py:judges"}}, load=lambda _name: judges)
+
+
 def test_every_kind_of_predicate_has_a_check() -> None:
     kinds = {name.removesuffix("_") for name in PredicateSpec.model_fields}
     assert kinds == {"judge", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}

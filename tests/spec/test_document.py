@@ -62,10 +62,10 @@ def test_a_scalar_means_what_yaml_1_2_says(scalar: str, value: Any) -> None:
 
 def test_every_key_and_value_has_a_place() -> None:
     root, _ = parse_document("a:\n  - x\n  - {b: 1, c: 2}\n", "x.yaml")
-    assert root.find(("a", 1, "c")).place == Place(3, 15)
-    assert root.key_place(("a", 1, "c")) == Place(3, 12)
-    assert root.key_place(("a", 0)) == Place(2, 5)
-    assert root.find(("a", 1, "nowhere", "c")).place == Place(3, 5)
+    assert root.find(("a", 1, "c")).place == Place("x.yaml", 3, 15)
+    assert root.key_place(("a", 1, "c")) == Place("x.yaml", 3, 12)
+    assert root.key_place(("a", 0)) == Place("x.yaml", 2, 5)
+    assert root.find(("a", 1, "nowhere", "c")).place == Place("x.yaml", 3, 5)
 
 
 def test_an_alias_repeats_its_anchor() -> None:

@@ -4,11 +4,67 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from muarl.cli._answer import answer
+from muarl.spec import Located, RunSpec, dump_spec, load_run
 from muarl.spec.run import Seed
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare the run file, its overlays, `--set` and `--dry-run`."""
+    parser.add_argument(
+        "spec",
+        type=Path,
+        nargs="+",
+        metavar="RUN.yaml",
+        help="run file, then files that hold a part of one: what they say replaces what it says",
+    )
+    add_settings(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the run that this comes to, and do nothing"
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Declare `--set`."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="replace a value of the run file, such as grpo.lr=1e-6; may be repeated",
+    )
+
+
+def run_of(args: argparse.Namespace) -> Located[RunSpec]:
+    """The run that `add_run`'s arguments come to.
+
+    Raises:
+        SpecError: Everything wrong with it.
+    """
+    return load_run(*args.spec, settings=args.settings)
+
+
+def answer_run(run: Located[RunSpec]) -> int:
+    """Print a run as a file in the current folder would have it, every default written out."""
+    answer(dump_spec(run.spec.moved(run.path.parent, Path()), defaults=True).rstrip())
+    return 0
+
+
+def name_of_run(args: argparse.Namespace) -> str:
+    """What its folder is called if nothing is said: `base-small` for `base.yaml small.yaml`."""
+    return "-".join(path.stem for path in args.spec)
+
+
+def as_typed(args: argparse.Namespace) -> str:
+    """The run file, overlays and settings, to be typed again."""
+    settings = [word for text in args.settings for word in ("--set", text)]
+    return shlex.join([*map(str, args.spec), *settings])
 
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:

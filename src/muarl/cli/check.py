@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import positive
+from muarl.cli._arguments import add_settings, positive, run_of
 from muarl.cli._problems import in_lines
 from muarl.errors import Problem, SpecError
 from muarl.spec import (
@@ -26,10 +26,9 @@ from muarl.spec import (
     RunSpec,
     TasksFile,
     load_domain_spec,
-    load_run,
     load_task_files,
 )
-from muarl.spec.load import kind_of
+from muarl.spec.kinds import kind_of
 from muarl.spec.references import split_findings
 from muarl.spec.speech import language_findings, untold_findings
 
@@ -42,8 +41,13 @@ _PASSED = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument(
-        "spec", metavar="SPEC", help="a domain's file, or its folder; or a run file"
+        "spec",
+        type=Path,
+        nargs="+",
+        metavar="SPEC",
+        help="a domain's file, or its folder; or a run file, and what is laid over it",
     )
+    add_settings(parser)
     parser.add_argument(
         "--offline", action="store_true", help="spec files only: import and start nothing"
     )
@@ -64,11 +68,16 @@ def run(args: argparse.Namespace) -> int:
     """
     try:
         run_file = None
-        if not Path(args.spec).is_dir() and kind_of(args.spec) == "run":
-            run_file = load_run(args.spec)
+        first, *overlays = args.spec
+        if not first.is_dir() and kind_of(first) == "run":
+            run_file = run_of(args)
             located = load_domain_spec(run_file.resolve(run_file.spec.domain))
         else:
-            located = load_domain_spec(args.spec)
+            located = load_domain_spec(first)
+            if overlays or args.settings:
+                what = f"{located.path} is a domain's file; only a run file has something over it"
+                print(f"muarl check: error: {what}", file=sys.stderr)
+                return 2
         if args.offline:
             return _offline(located, run_file, as_json=args.json)
         return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)

@@ -11,15 +11,22 @@ import anyio
 import msgspec
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import add_otel, add_out, finite
+from muarl.cli._arguments import (
+    add_otel,
+    add_out,
+    add_run,
+    answer_run,
+    finite,
+    name_of_run,
+    run_of,
+)
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
-from muarl.spec import load_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    add_run(parser)
     parser.add_argument(
         "--model", type=Path, required=True, metavar="FOLDER", help="a run's folder, or a model's"
     )
@@ -33,8 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate at each temperature of the run file."""
-    located = load_run(args.spec)
+    located = run_of(args)
     spec = located.spec
+    if args.dry_run:
+        return answer_run(located)
     prepare_torch(spec.threads)
     from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
@@ -54,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     refuse_trained_tasks(spec, domain, args.model)
     anyio.run(require_room, located, domain, args.model)
-    out = args.out or Path("runs") / f"{args.spec.stem}-eval"
-    moved = spec.moved(args.spec.parent, out)
+    out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
+    moved = spec.moved(located.path.parent, out)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
     with (
         RunFolder.opened(

@@ -20,16 +20,24 @@ import anyio
 import msgspec
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import add_otel, add_out, add_resume, positive
+from muarl.cli._arguments import (
+    add_otel,
+    add_out,
+    add_resume,
+    add_run,
+    answer_run,
+    name_of_run,
+    positive,
+    run_of,
+)
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
-from muarl.spec import load_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    add_run(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", type=Path, metavar="FOLDER", help="a run's folder, or a model's")
     who.add_argument("--expert", action="store_true", help="the domain's expert")
@@ -69,7 +77,7 @@ def _shard(text: str) -> Shard:
 
 def run(args: argparse.Namespace) -> int:
     """Roll out, and print what the dialogues were like."""
-    located = load_run(args.spec)
+    located = run_of(args)
     update = {
         name: value
         for name, value in (("split", args.split), ("episodes", args.episodes))
@@ -92,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
+    if args.dry_run:
+        return answer_run(located)
     prepare_torch(spec.threads)
     from muarl.cli._status import endings, in_words
     from muarl.cli._watching import require_spans, watched
@@ -116,11 +126,11 @@ def run(args: argparse.Namespace) -> int:
         rollout_keys(tasks, spec.eval.episodes, group_size=args.group_size, run_seed=spec.seed),
         args.shard,
     )
-    out = args.out or _default_out(args.spec, args.shard)
+    out = args.out or _default_out(name_of_run(args), args.shard)
     with (
         RunFolder.opened(
             out,
-            spec.moved(args.spec.parent, out),
+            spec.moved(located.path.parent, out),
             resume=args.resume,
             overwrite=args.overwrite,
             plan={
@@ -166,6 +176,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _default_out(spec: Path, shard: Shard) -> Path:
+def _default_out(name: str, shard: Shard) -> Path:
     part = "" if shard.count == 1 else f"-{shard.number}-of-{shard.count}"
-    return Path("runs") / f"{spec.stem}-rollout{part}"
+    return Path("runs") / f"{name}-rollout{part}"

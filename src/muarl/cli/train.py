@@ -1,5 +1,7 @@
 """`muarl train RUN.yaml`: cold start, GRPO, and held-out evaluation before and after.
 
+`muarl train RUN.yaml SMALL.yaml --set grpo.lr=1e-6` lays a file and a value over the run file.
+
 Ctrl-C once finishes what is under way, saves and exits with 130; `--resume` then goes on. Twice
 ends at once; what was journaled is still there.
 """
@@ -13,15 +15,24 @@ from pathlib import Path
 import anyio
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import add_otel, add_out, add_resume, seed
+from muarl.cli._arguments import (
+    add_otel,
+    add_out,
+    add_resume,
+    add_run,
+    answer_run,
+    as_typed,
+    name_of_run,
+    run_of,
+    seed,
+)
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
-from muarl.spec import load_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("spec", type=Path, metavar="RUN.yaml", help="run file")
+    add_run(parser)
     add_out(parser, "runs/<name of the run file>")
     add_resume(parser, "go on with the run in that folder")
     add_otel(parser)
@@ -33,12 +44,14 @@ def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
     from functools import partial
 
-    located = load_run(args.spec)
+    located = run_of(args)
     if args.seed is not None:
         located = replace(located, spec=located.spec.model_copy(update={"seed": args.seed}))
+    if args.dry_run:
+        return answer_run(located)
     prepare_torch(located.spec.threads)
     from muarl.cli._watching import require_spans, watched
-    from muarl.train.loop import default_folder, train
+    from muarl.train.loop import train
     from muarl.train.ready import files_of_run, require_engine
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
@@ -48,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     domain = anyio.run(ready_domain, located)
-    out = args.out or default_folder(args.spec)
-    moved = spec.moved(args.spec.parent, out)
+    out = args.out or Path("runs") / name_of_run(args)
+    moved = spec.moved(located.path.parent, out)
     with (
         RunFolder.opened(
             out,
@@ -70,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
-            hint = f"stopped; go on with: muarl train {args.spec} --out {out} --resume"
+            hint = f"stopped; go on with: muarl train {as_typed(args)} --out {out} --resume"
             print(hint, file=sys.stderr)
             raise KeyboardInterrupt from interrupted
     answer(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.domain import Agent
 from muarl.errors import PolicyError
 from muarl.messages import Message
@@ -42,5 +42,5 @@ class ExpertPolicy:
                 raise TypeError(f"expected an assistant's Message, got {said!r}")
             return self._renderer.encode_reply(said)
         except RAISED as error:  # boundary: the author's agent may do anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             raise PolicyError(f"the agent raised {blame(error)}") from error

@@ -18,6 +18,11 @@ _MOST = 2**63 - 1
 def flaw_of(generation: Generation, request: GenerateRequest, vocab_size: int) -> str:
     """The first flaw of what an engine returned, "" for none; of a flawed message nothing is kept.
 
+    A message is cut by the caps of the run alone, which the request's `max_tokens` holds together:
+    those of a message, and what the dialogue's context has room for. An engine that cuts earlier,
+    because it was started for shorter contexts or given up on the way, failed; the policy would
+    else be paid for what the engine did (law L2).
+
     Args:
         generation: What it returned; of a policy of somebody's own it may be anything.
         request: What it was asked for.
@@ -61,6 +66,11 @@ def _of_the_end(generation: Generation, request: GenerateRequest) -> Iterator[st
         yield f"ended a message as {reason!r}; expected 'stop' or 'length'"
     if reason == "length" and ids[-1] in stops:
         yield "ended a message as 'length', though its last token is a stop token"
+    if reason == "length" and len(ids) < request.max_tokens:
+        yield (
+            f"ended a message as 'length' after {len(ids)} tokens; asked for {request.max_tokens}. "
+            "It must hold contexts of rollout.context_tokens (vLLM: --max-model-len)"
+        )
 
 
 def _of_versions(generation: Generation) -> Iterator[str]:

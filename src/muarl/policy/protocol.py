@@ -55,7 +55,7 @@ class Generation(msgspec.Struct, frozen=True):
     Attributes:
         token_ids: Exactly the sampled ids, the stop token included if it was sampled.
         logprobs: One per sampled id, under the weights and temperature that sampled it.
-        finish_reason: "stop" if a stop token was sampled, "length" if the cap was reached.
+        finish_reason: "stop" if a stop token was sampled, "length" if `max_tokens` were.
         policy_version: Weights that sampled its first token.
         switches: Where later weights took over, in order; nearly always nowhere.
     """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Spec(BaseModel):
@@ -15,14 +16,33 @@ class Spec(BaseModel):
     )
 
 
+class OneOf(Spec):
+    """A mapping of which exactly one key is given, and says what it is."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        *kinds, last = type(self).model_fields
+        if sum(getattr(self, kind) is not None for kind in (*kinds, last)) != 1:
+            raise ValueError(f"give exactly one of {', '.join(kinds)} and {last}")
+        return self
+
+
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 PYTHON_REF_PATTERN = r"^([\w-]+/)*[\w-]+\.py:\w+$"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+SECRET_KEY = re.compile(r"(?i)(token|secret|password|api[_-]?key|credentials?)$")
+"""What a key ends in whose value is a secret."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """An identifier: letters, digits, `_`, `-`, `.`."""
 
 PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
+
+EnvName = Annotated[str, Field(pattern=ENV_NAME_PATTERN)]
+"""Name of an environment variable that holds a secret; the secret itself is never written."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 

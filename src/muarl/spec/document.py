@@ -45,8 +45,15 @@ _HINTS = {
 
 
 class Place(NamedTuple):
-    """1-based position in a file."""
+    """Where something stands.
 
+    Attributes:
+        path: The file as the user named it, or the argument of the command line.
+        line: 1-based line; 0 where there are none.
+        column: 1-based column, 0 likewise.
+    """
+
+    path: str
     line: int
     column: int
 
@@ -60,6 +67,8 @@ class Node:
         place: Where the value begins.
         children: Key or index to the nodes below.
         keys: For a mapping, where each key stands.
+        quoted: For a text, whether it was written as one, in quotes or as a block.
+        mended: For a mapping, where an overlay last spoke of it, if one did.
         size: Values in it, itself included, aliases expanded.
         height: Levels of nesting, itself included, aliases expanded.
     """
@@ -68,6 +77,8 @@ class Node:
     place: Place
     children: dict[str | int, Node] = field(default_factory=dict)
     keys: dict[str, Place] = field(default_factory=dict)
+    quoted: bool = False
+    mended: Place | None = None
     size: int = 1
     height: int = 1
 
@@ -136,19 +147,20 @@ class _Reader:
 
     def document(self) -> Node:
         if len(self._text) > MAX_CHARS:
-            self._give_up(
-                Place(0, 0), f"the file is longer than {MAX_CHARS:,} characters; split it"
-            )
+            message = f"the file is longer than {MAX_CHARS:,} characters; split it"
+            self._give_up(self._place(), message)
         self._next()  # the stream's start
         start = self._next()
         if isinstance(start, StreamEndEvent):
-            return Node(None, Place(1, 1))
+            return Node(None, Place(self._path, 1, 1))
         if isinstance(start, DocumentStartEvent) and start.version not in (None, (1, 2)):
-            self._note(_place(start), "specs are YAML 1.2; remove the %YAML line")
+            self._note(self._place(start.start_mark), "specs are YAML 1.2; remove the %YAML line")
         root = self._node(self._next(), 1)
         self._next()  # the document's end
         if not isinstance(more := self._next(), StreamEndEvent):
-            self._give_up(_place(more), "a second document begins here; a spec file holds one")
+            self._give_up(
+                self._place(more.start_mark), "a second document begins here; a spec file holds one"
+            )
         return root
 
     def _next(self) -> Any:
@@ -156,18 +168,18 @@ class _Reader:
             return next(self._events)
         except ReaderError as error:
             before = self._text[: error.position]
-            place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            place = Place(self._path, line, column)
             self._give_up(place, f"the character {chr(error.character)!r} is not allowed in YAML")
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = Place(mark.line + 1, mark.column + 1) if mark else Place(0, 0)
-            self._give_up(place, f"not valid YAML: {_in_words(error)}")
+            self._give_up(self._place(mark), f"not valid YAML: {_in_words(error)}")
         except (YAMLError, ValueError, OverflowError) as error:
             # Escapes of impossible characters escape ruamel as bare arithmetic errors.
-            self._give_up(Place(0, 0), f"not valid YAML: {error}")
+            self._give_up(self._place(), f"not valid YAML: {error}")
 
     def _node(self, event: Any, depth: int) -> Node:
-        place = _place(event)
+        place = self._place(event.start_mark)
         if isinstance(event, AliasEvent):
             if event.anchor not in self._anchors:
                 self._give_up(place, f"alias *{event.anchor} names no anchor that ends before it")
@@ -177,7 +189,7 @@ class _Reader:
         if event.ctag is not None:
             self._note(place, f"tag {str(event.ctag)[:60]!r} is not allowed; write plain data")
         if isinstance(event, ScalarEvent):
-            node = Node(self._scalar(event), place)
+            node = Node(self._scalar(event), place, quoted=event.style is not None)
         elif isinstance(event, MappingStartEvent):
             node = self._mapping(place, depth)
         else:
@@ -195,7 +207,7 @@ class _Reader:
     def _mapping(self, place: Place, depth: int) -> Node:
         node = Node({}, place)
         while not isinstance(event := self._next(), MappingEndEvent):
-            key_place = _place(event)
+            key_place = self._place(event.start_mark)
             key = self._key(self._node(event, depth + 1), event)
             value = self._node(event := self._next(), depth + 1)
             if isinstance(event, ScalarEvent) and event.style is None and not event.value:
@@ -242,13 +254,18 @@ class _Reader:
             text = text.encode("utf-16", "surrogatepass").decode("utf-16")
             return resolve(text) if event.style is None and event.ctag is None else text
         except UnicodeDecodeError:
-            self._note(_place(event), "half of a surrogate pair is not a character")
+            self._note(self._place(event.start_mark), "half of a surrogate pair is not a character")
         except ScalarError as error:
-            self._note(_place(event), str(error))
+            self._note(self._place(event.start_mark), str(error))
         return None
 
+    def _place(self, mark: Any = None) -> Place:
+        """Where a mark of the parser's is; none: somewhere in the file."""
+        at = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        return Place(self._path, *at)
+
     def _note(self, place: Place, message: str) -> None:
-        self.problems.append(Problem(self._path, *place, message))
+        self.problems.append(Problem(*place, message))
 
     def _give_up(self, place: Place, message: str) -> NoReturn:
         self._note(place, message)
@@ -261,7 +278,3 @@ def _in_words(error: MarkedYAMLError) -> str:
     said = f"{error.context}{begins}: {error.problem}" if error.context else str(error.problem)
     hint = next((hint for part, hint in _HINTS.items() if part in said), "")
     return f"{said}; {hint}" if hint else said
-
-
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)

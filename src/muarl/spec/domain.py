@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, PythonRef, Spec
+from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec
+from muarl.spec.knobs import KnobsSpec
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
@@ -19,7 +20,7 @@ SplitPhrasings = dict[Id, Phrasings]
 """Split, or `any`, to phrasings: held-out dialogues share no wording with training."""
 
 
-class WorldSpec(Spec):
+class WorldSpec(OneOf):
     """Where the domain's world comes from: one of these."""
 
     data: dict[str, Any] | None = None
@@ -27,15 +28,9 @@ class WorldSpec(Spec):
     file: str | None = None
     """A JSON file, relative to the domain."""
     python: PythonRef | None = None
-    """A function without arguments that returns the world."""
+    """A function without arguments that returns the world, a mapping of what JSON can hold."""
     sql: SqlWorldSpec | None = None
     """Tables in SQL; a task's `world` patches rows: table to key to columns."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> WorldSpec:
-        if sum(x is not None for x in (self.data, self.file, self.python, self.sql)) != 1:
-            raise ValueError("give exactly one of data, file, python and sql")
-        return self
 
 
 class TaskSourceSpec(Spec):
@@ -63,15 +58,29 @@ class PersonaSpec(Spec):
     """A manner of being a user."""
 
     style: str
-    """In words, for LLM users and for readers."""
+    """Her manner in words, for LLM users and for readers."""
     weight: Annotated[float, Field(ge=0)] = 1.0
-    """Share among the personas of a task when one is drawn."""
+    """How often she is drawn, beside the other personas of a task: 2 is twice as often as 1."""
     disclose: dict[Id, Disclosure] = {}
-    """Fact id to how this persona discloses it, whatever the task says."""
+    """Fact to how this persona tells it, whatever the task says: `order_id: never`."""
     patience: Annotated[int, Field(ge=0)] = 2
     """Unhelpful messages in a row that are borne; at the next the user leaves."""
     changes_mind: bool = False
-    """Takes up a request's `instead` at the first confirmation question."""
+    """At the first question whether to go ahead, she turns to the request's `instead`."""
+    verbosity: Literal["terse", "usual", "talkative"] = "usual"
+    """Scripted users choose among the shorter or the longer half of the wordings that fit."""
+    tone: Id | None = None
+    """Her register: `formal`, `casual`, ...; scripted users take the wordings of `user.voices` of
+    that name."""
+    language: Id | None = None
+    """`fr`, `Portuguese`, ...; likewise, and before those of her tone."""
+    knowledge: str = ""
+    """What she knows of the matter, in words, for LLM users and for readers; what she does not know
+    of a task is `disclose: never`."""
+    goals: list[str] = []
+    """What she wants beside the task's goal, in words, likewise."""
+    knobs: KnobsSpec = KnobsSpec()
+    """How often she shows a behaviour; a run's user may say otherwise."""
     phrasings: SplitPhrasings = {}
     """This persona's own wordings; an act given here replaces the domain's."""
 
@@ -80,49 +89,57 @@ class UserScriptSpec(Spec):
     """How scripted users of this domain understand the policy and speak."""
 
     understands: dict[str, list[str]]
-    """Agent act to phrases that show it (case ignored), tried in order. Acts: `confirm`,
-    `ask:<fact>`, `refuse`, `done`."""
+    """What the policy does (`confirm`: asks for a yes, `ask:<fact>`, `refuse`, `done`) to phrases by
+    which she knows it, wherever they stand in a message, in capitals or not. The first that is found
+    counts, in the order of the file."""
     phrasings: SplitPhrasings
     """Split to act to templates. Acts: `open`, `next`, `ask:<intent>`, `tell:<fact>`, `confirm`,
-    `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`."""
+    `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`; and, with words of
+    their own where none are given, `partly:<fact>`, `refuse`, `silence`, `digress`, `unavailable`,
+    `push_back`, `challenge`, `pass`."""
+    voices: dict[Id, SplitPhrasings] = {}
+    """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
 
 
 class DomainSpec(Spec):
-    """One domain."""
+    """A domain's file, `domain.yaml`."""
 
     version: Literal[1]
     """Version of this file's form."""
     id: Id
-    """Name of the domain."""
+    """Name of the domain, in its task files and in reports."""
     summary: str
-    """One sentence."""
+    """The domain in a sentence, for people."""
     rules: str
-    """What the agent must follow; the system prompt."""
+    """What the agent must follow; it reads them before anything else, as its system prompt."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
     writes: list[str] = []
-    """Tools that change the world in a way that cannot be taken back."""
+    """Tools that change the world in a way that cannot be taken back. All others, but those under
+    `terminal`, are taken to change nothing, which `muarl check` proves."""
     terminal: list[str] = []
     """Tools that end the dialogue when called successfully."""
     world: WorldSpec
-    """The state behind the tools."""
+    """What the tools read and write; each dialogue begins with a copy of its own."""
     tasks: TaskSourceSpec
-    """The tasks."""
+    """What users want, and how it is known that they got it."""
     personas: dict[Id, PersonaSpec] = Field(min_length=1)
-    """Users of this domain."""
+    """Manners of being a user; a task names those that can play it."""
     user: UserScriptSpec | None = None
-    """Language of scripted users."""
+    """What scripted users understand and say. Left out: only LLM users can play this domain."""
     expert: PythonRef | None = None
-    """A function `expert(task, imperfections, rng) -> agent`, for cold starts and proofs."""
+    """A function or class, called as `expert(task, imperfections, rng)`, that returns a scripted
+    agent: for cold starts and proofs."""
     reward: list[PredicateSpec] = Field(min_length=1)
-    """All must hold for reward 1."""
+    """What a dialogue is worth: the lowest score of these, so that all must hold for reward 1."""
     training_reward: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
     """Counts instead while training, for all tasks but those with one of their own: what is asked
     for when a policy is evaluated need not be paid for, such as what must be said."""
     metrics: list[PredicateSpec] = []
     """Observed, never scored."""
     floor: Fraction = 0.15
-    """Highest mean reward a trivial policy may reach."""
+    """Most that a policy without skill may earn on average (one that says nothing, refuses all,
+    writes at random ...); `muarl check` objects to more."""
 
     @property
     def writes_outside(self) -> bool:

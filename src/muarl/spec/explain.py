@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ID_PATTERN, PYTHON_REF_PATTERN
-from muarl.spec.document import Node, Place, is_tag
+from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN
+from muarl.spec.document import Node, Place
+from muarl.spec.shape import shape_at
 
 Loc = Sequence[str | int]
 """Path to a field: keys and list indexes."""
@@ -43,7 +43,7 @@ def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Pl
     """Place and message of one of pydantic's errors."""
     kind, loc = error["type"], root.in_file(error["loc"])
     if kind == "extra_forbidden":
-        fields = fields_at(model, error["loc"][:-1])
+        fields = shape_at(model, error["loc"][:-1]).fields
         return root.key_place(loc), unknown_field(str(loc[-1]), fields)
     if kind == "one_of":
         return root.find(loc).place, f"{name_of(loc)}: {_one_of(error)}"
@@ -53,7 +53,10 @@ def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Pl
         key = str(loc[-2])
         return root.key_place(loc[:-1]), f"key {_wrong(key, error)}"
     if kind == "value_error":
-        return root.find(loc).place, f"{name_of(loc)}: {error['ctx']['error']}"
+        node = root.find(
+            loc
+        )  # what a whole mapping breaks, its last overlay may have brought about
+        return node.mended or node.place, f"{name_of(loc)}: {error['ctx']['error']}"
     return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}"
 
 
@@ -87,6 +90,8 @@ def _wrong(value: Any, error: ErrorDetails) -> str:
         choices = str(context["expected"])
         near = did_you_mean(value, choices.split("'")[1::2]) if isinstance(value, str) else ""
         return f"must be {choices}, {got}{near}"
+    if kind == "string_pattern_mismatch" and context["pattern"] == ENV_NAME_PATTERN:
+        return "must be the name of an environment variable, never what it holds"  # not quoted
     if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERNS:
         return f"must be {_PATTERNS[context['pattern']]}, {got}"
     if kind == "too_short":
@@ -121,43 +126,3 @@ def describe(value: Any) -> str:
         return "a list" if value else "an empty list"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
-    """Names of the fields that the mapping at `loc` may have; empty if it is not a model."""
-    found: list[Any] = [model]
-    for part in loc:
-        found = [below for one in found for below in _step(one, part)]
-    return [name for one in found if _is_model(one) for name in _fields(one)]
-
-
-def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Fields by the keys they have in a file."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _step(annotation: Any, part: str | int) -> Iterator[Any]:
-    """Annotations of what lies at `part`, through unions and Annotated."""
-    if is_tag(part):
-        if annotation.__name__ == str(part)[1:-1]:
-            yield annotation
-    elif _is_model(annotation):
-        if field := _fields(annotation).get(str(part)):
-            yield from _options(field.annotation)
-    elif get_origin(annotation) in (list, dict):
-        yield from _options(get_args(annotation)[-1])
-
-
-def _options(annotation: Any) -> Iterator[Any]:
-    """The members of a union, or the annotation itself."""
-    if get_origin(annotation) is Annotated:
-        yield from _options(get_args(annotation)[0])
-    elif _is_model(annotation) or get_origin(annotation) in (list, dict):
-        yield annotation
-    else:
-        for member in get_args(annotation):
-            yield from _options(member)

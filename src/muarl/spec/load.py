@@ -2,86 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from difflib import get_close_matches
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from muarl.errors import Problem, SpecError
+from muarl.spec import variables
 from muarl.spec.base import Spec
-from muarl.spec.document import MAX_CHARS, Node, Place, parse_document
+from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import DomainSpec
-from muarl.spec.explain import Loc, describe, explain
-from muarl.spec.references import Finding, domain_findings, run_findings, tasks_findings
-from muarl.spec.run import RunSpec
-from muarl.spec.schema import KINDS
+from muarl.spec.explain import describe, explain
+from muarl.spec.kinds import of_another_kind
+from muarl.spec.layers import overlaid, refer_from, setting
+from muarl.spec.located import Located, in_order
+from muarl.spec.references import domain_findings, run_findings, tasks_findings
+from muarl.spec.run import PATHS, RunSpec
+from muarl.spec.shape import Shape
+from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile
 
 S = TypeVar("S", bound=Spec)
 
 NEWEST_VERSION = 1
 """Newest form of spec files that this muarl reads."""
-
-
-@dataclass(frozen=True)
-class Located(Generic[S]):
-    """A spec and the file it came from, so that later findings still name a line.
-
-    Attributes:
-        spec: What the file says.
-        path: The file, as the user named it.
-        root: Its document, with the place of every key and value.
-    """
-
-    spec: S
-    path: Path
-    root: Node
-
-    def resolve(self, reference: str) -> Path:
-        """A file named in the spec, which is relative to the spec."""
-        return self.path.parent / reference
-
-    def problem(self, loc: Loc, message: str, *, at_key: bool = False) -> Problem:
-        """A problem with the field at `loc`, `("tasks", 3, "gold")`.
-
-        Args:
-            loc: Path to the field; where it was left out, the nearest mapping above is named.
-            message: What is wrong, what was expected, what to do.
-            at_key: Point at the key instead of its value.
-        """
-        loc = self.root.in_file(loc)
-        place = self.root.key_place(loc) if at_key and loc else self.root.find(loc).place
-        return Problem(str(self.path), *place, message)
-
-    def problem_within(self, loc: Loc, text: str, at: int, message: str) -> Problem:
-        """A problem within the text of the field at `loc`.
-
-        Args:
-            loc: Path to the field.
-            text: Its text.
-            at: Position in the text.
-            message: What is wrong, what was expected, what to do.
-        """
-        place = self.root.find(self.root.in_file(loc)).place
-        return Problem(str(self.path), *(_place_within(self.path, place, text, at)), message)
-
-    def refuse(self, findings: Iterable[Finding]) -> None:
-        """Raise what was found in this file, if anything.
-
-        Raises:
-            SpecError: All findings, in the file's order.
-        """
-        problems = [self.problem(f.loc, f.message, at_key=f.at_key) for f in findings]
-        if problems:
-            raise SpecError(in_order(problems))
-
-
-def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems by file and place, each said once."""
-    return sorted(set(problems), key=lambda p: (p.path, p.line, p.column, p.message))
 
 
 def load_spec(path: str | Path, model: type[S]) -> Located[S]:
@@ -91,27 +38,7 @@ def load_spec(path: str | Path, model: type[S]) -> Located[S]:
         SpecError: Everything that is wrong with the file.
     """
     path = Path(path)
-    root, problems = parse_document(_read(path), str(path))
-    if not isinstance(root.data, dict):
-        got = "the file is empty" if root.data is None else f"this is {describe(root.data)}"
-        first = ", ".join(list(model.model_fields)[:4])
-        message = f"{got}; expected a mapping with the fields {first}, ..."
-        raise SpecError([*problems, Problem(str(path), *root.place, message)])
-    if other := _of_another_kind(root.data, model):
-        raise SpecError([Problem(str(path), *root.place, other)])
-    if too_new := _too_new(root):
-        raise SpecError([Problem(str(path), *too_new)])
-    noted = {Place(problem.line, problem.column) for problem in problems}
-    try:
-        spec = model.model_validate(root.data, strict=True)
-    except ValidationError as errors:
-        for error in errors.errors(include_url=False):
-            place, message = explain(error, root, model)
-            if place not in noted:  # a value that is no data was already reported, as the cause
-                problems.append(Problem(str(path), *place, message))
-    if problems:
-        raise SpecError(in_order(problems))
-    return Located(spec, path, root)
+    return _validated(*_document(path, model), path, model)
 
 
 def load_domain_spec(path: str | Path) -> Located[DomainSpec]:
@@ -189,47 +116,99 @@ def _patch_problems(
                 yield file.problem(("tasks", index, *finding.loc), finding.message)
 
 
-def load_run(path: str | Path) -> Located[RunSpec]:
-    """Load a run file.
+def load_run(
+    path: str | Path, *overlays: str | Path, settings: Sequence[str] = ()
+) -> Located[RunSpec]:
+    """Load a run file, and what is laid over it.
+
+    Args:
+        path: The run file.
+        overlays: Files that hold a part of one; each replaces what those before it say. Paths in
+            them are relative to themselves.
+        settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
+            are relative to the current folder.
 
     Raises:
-        SpecError: Everything that is wrong with the file and the names in it.
+        SpecError: Everything that is wrong with the files and settings, and the names in them.
     """
-    run = load_spec(path, RunSpec)
+    path = Path(path)
+    layers: list[Node] = []
+    problems: list[Problem] = []
+    for file in map(Path, (path, *overlays)):
+        try:
+            root, found = _document(file, RunSpec)
+        except SpecError as error:
+            problems += error.problems
+            continue
+        problems += found
+        refer_from(root, PATHS, file.parent, path.parent)
+        layers.append(root)
+    if len(layers) < 1 + len(overlays):  # what the others lack may stand in the one not read
+        raise SpecError(in_order(problems))
+    for text in settings:
+        try:
+            layers.append(setting(text))
+        except SpecError as error:
+            problems += error.problems
+            continue
+        problems += variables.fill_in(layers[-1], os.environ)
+        refer_from(layers[-1], PATHS, Path(), path.parent)
+    merged = reduce(lambda base, over: overlaid(base, over, Shape(RunSpec)), layers)
+    run = _validated(merged, problems, path, RunSpec)
     run.refuse(run_findings(run.spec, run.path.parent))
     return run
 
 
-def kind_of(path: str | Path) -> str:
-    """What kind of spec file this is by its fields, sound or not: a key of `KINDS`.
+def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
+    """A file that may be one of a model's, or an overlay to one, and what is wrong with its form.
 
     Raises:
-        SpecError: It cannot be read.
+        SpecError: It is no mapping, of another kind, or too new.
     """
-    root, _ = parse_document(_read(Path(path)), str(path))
-    return _nearest_kinds(root.data)[0] if isinstance(root.data, dict) else "domain"
+    text = read_source(path)
+    root, problems = parse_document(text, str(path))
+    if not isinstance(root.data, dict):
+        got = "the file is empty" if root.data is None else f"this is {describe(root.data)}"
+        first = ", ".join(list(model.model_fields)[:4])
+        message = f"{got}; expected a mapping with the fields {first}, ..."
+        raise SpecError([*problems, Problem(*root.place, message)])
+    if other := of_another_kind(root.data, model):
+        raise SpecError([Problem(*root.place, other)])
+    if too_new := _too_new(root):
+        raise SpecError([too_new])
+    if "version" not in root.data:  # else an overlay's own would do for the file below it
+        problems.append(Problem(*root.place, "missing field 'version'"))
+    if variables.BEGINS in text:
+        is_run = model is RunSpec
+        problems += variables.fill_in(root, os.environ) if is_run else variables.refuse(root)
+    return root, problems
 
 
-def _nearest_kinds(data: dict[str, object]) -> list[str]:
-    """Kinds of spec files, those first whose fields most keys are."""
-    return sorted(KINDS, key=lambda kind: -_num_known(data, KINDS[kind]))
+def _validated(root: Node, problems: Sequence[Problem], path: Path, model: type[S]) -> Located[S]:
+    """The spec that a document holds.
 
+    Args:
+        root: The document, overlays laid over it.
+        problems: What was found in it so far.
+        path: The first of its files.
+        model: What it holds.
 
-def _num_known(data: dict[str, object], model: type[Spec]) -> int:
-    return len(data.keys() & model.model_fields.keys())
-
-
-def _of_another_kind(data: dict[str, object], model: type[Spec]) -> str:
-    """What to say of a file that is a sound one of another kind; "" if it is not."""
-    kind = _nearest_kinds(data)[0]
-    expected = next((name for name, one in KINDS.items() if one is model), kind)
-    other = KINDS[kind]
-    required = {name for name, field in other.model_fields.items() if field.is_required()}
-    # If it may be either, what is wrong with it says more.
-    if required - data.keys() or _num_known(data, other) <= _num_known(data, model):
-        return ""
-    fields = [name for name in other.model_fields if name in data][1:5]
-    return f"this is a {kind} file (it has {', '.join(fields)}); expected a {expected} file"
+    Raises:
+        SpecError: That, and everything that the model refuses.
+    """
+    problems = list(problems)
+    noted = {Place(problem.path, problem.line, problem.column) for problem in problems}
+    noted.discard(root.place)
+    try:
+        spec = model.model_validate(root.data, strict=True)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False):
+            place, message = explain(error, root, model)
+            if place not in noted:  # a value that is no data was already reported, as the cause
+                problems.append(Problem(*place, message))
+    if problems:
+        raise SpecError(in_order(problems))
+    return Located(spec, path, root)
 
 
 def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
@@ -238,27 +217,7 @@ def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _place_within(path: Path, place: Place, text: str, at: int) -> Place:
-    """Where position `at` of a scalar's text stands in its file; at worst, where it begins."""
-    source = _read(path).splitlines()
-    line = text.count("\n", 0, at)
-    column = at - (text.rfind("\n", 0, at) + 1)
-    wanted = text.split("\n")[line]
-    first = source[place.line - 1][place.column - 1 :]
-    if first.startswith("|"):
-        number, indented = place.line + 1 + line, True
-    elif line == 0 and first.lstrip("'\"").startswith(wanted):
-        number, indented = place.line, False
-    else:
-        return place
-    found = source[number - 1] if number <= len(source) else ""
-    begins = len(found) - len(wanted) if indented else found.find(wanted, place.column - 1)
-    if begins < 0 or found[begins : begins + len(wanted)] != wanted:
-        return place
-    return Place(number, begins + column + 1)
-
-
-def _too_new(root: Node) -> tuple[int, int, str] | None:
+def _too_new(root: Node) -> Problem | None:
     version = root.data.get("version")
     if type(version) is not int or version <= NEWEST_VERSION:
         return None
@@ -266,39 +225,4 @@ def _too_new(root: Node) -> tuple[int, int, str] | None:
         f"version {version} is newer than this muarl reads ({NEWEST_VERSION}); "
         f"update it with `pip install -U muarl`"
     )
-    return (*root.children["version"].place, message)
-
-
-def _read(path: Path) -> str:
-    """The file's text.
-
-    Raises:
-        SpecError: It is not there, not readable, too big, or not UTF-8.
-    """
-    try:
-        if path.stat().st_size > 4 * MAX_CHARS:
-            raise SpecError([Problem(str(path), 0, 0, "the file is too big for a spec; split it")])
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise SpecError([Problem(str(path), 0, 0, f"no such file{_near(path)}")]) from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise SpecError([Problem(str(path), 0, 0, f"cannot be read: {why}")]) from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
-        message = f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        line = before.count(b"\n") + 1
-        raise SpecError([Problem(str(path), line, column, message)]) from None
-
-
-def _near(path: Path) -> str:
-    """A name like the missing one that does exist beside it."""
-    try:
-        beside = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        return ""
-    near = get_close_matches(path.name, beside, n=1)
-    return f"; did you mean '{path.with_name(near[0])}'?" if near else ""
+    return Problem(*root.children["version"].place, message)

@@ -102,7 +102,7 @@ def _section(model: type[Spec], page: str) -> _Section:
     # One that may also be written as a word has its keys in one of two choices.
     schema = next((part for part in (schema, *schema.get("anyOf", [])) if "properties" in part), {})
     parent = model.__mro__[1]
-    shared = parent if issubclass(parent, Spec) and parent is not Spec else None
+    shared = parent if issubclass(parent, Spec) and parent.model_fields else None
     inherited = shared.model_fields if shared else {}
     return _Section(
         model=model,

@@ -24,7 +24,7 @@ from muarl.world.sql.text import parameters, place_in, statements, tokens
 if TYPE_CHECKING:
     from muarl.spec.domain import DomainSpec
     from muarl.spec.explain import Loc
-    from muarl.spec.load import Located
+    from muarl.spec.located import Located
     from muarl.spec.predicate import SqlValue
     from muarl.spec.task import TaskSpec
 
@@ -206,10 +206,10 @@ class _Seed:
         yield from problems
         if not problems and not _is_rows(root):
             message = "expected tables, each a mapping from keys to rows"
-            yield Problem(str(path), *root.place, message)
+            yield Problem(*root.place, message)
         elif not problems:
             for loc, message in self._rows(root.data):
-                yield Problem(str(path), *root.find(loc).place, message)
+                yield Problem(*root.find(loc).place, message)
 
 
 def _is_rows(root: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -17,7 +18,7 @@ class FactSpec(Spec):
     """One entry of the user's fact ledger."""
 
     id: Id
-    """Name that phrasings and questions use, `order_id`."""
+    """Its name in wordings and acts, `order_id`."""
     value: str
     """What the user says when she tells it."""
     disclose: Disclosure = "volunteer"
@@ -28,11 +29,18 @@ class RequestSpec(Spec):
     """One thing the user asks for."""
 
     ask: Id
-    """Intent; the phrasings under `ask:<intent>` word it."""
+    """What she wants, in a word that the domain's wordings know: `cancel` is said by one of those
+    under `ask:cancel`."""
     facts: list[FactSpec] = []
-    """What belongs to this request."""
+    """What belongs to this request: the order, the city."""
     instead: RequestSpec | None = None
     """At the first confirmation question the user changes her mind to this."""
+
+    def all_facts(self) -> Iterator[FactSpec]:
+        """Its facts, and those of what may replace it."""
+        yield from self.facts
+        if self.instead is not None:
+            yield from self.instead.all_facts()
 
 
 class UserGoalSpec(Spec):
@@ -41,11 +49,11 @@ class UserGoalSpec(Spec):
     requests: list[RequestSpec] = Field(min_length=1)
     """In the order she asks for them."""
     facts: list[FactSpec] = []
-    """Facts that belong to her and not to one request."""
+    """Facts that belong to her and not to one request, such as her account."""
 
 
 class GoldCallSpec(Spec):
-    """One call of the reference solution."""
+    """One call of the calls that solve a task."""
 
     tool: str
     """Tool name."""
@@ -59,7 +67,8 @@ class TaskSpec(Spec):
     id: Id
     """Unique within the domain."""
     split: Id = "train"
-    """Split it belongs to; no entity and no phrasing is shared between splits."""
+    """Part of the tasks that it belongs to, such as those to train on. Splits share no entity and no
+    wording, or evaluation would show what was learned by heart."""
     goal: str
     """The goal in words, for LLM users and for readers."""
     personas: list[Id] = Field(min_length=1)
@@ -67,11 +76,11 @@ class TaskSpec(Spec):
     user: UserGoalSpec | None = None
     """The goal as a ledger, for scripted users."""
     world: dict[str, Any] = {}
-    """Merged over the domain's world before the dialogue."""
+    """What is different in the world of this task: merged over the domain's, key by key."""
     gold: list[GoldCallSpec]
-    """Calls that solve the task; empty where the right thing is to change nothing."""
+    """Calls that solve the task, in order; empty where the right thing is to change nothing."""
     reward: list[PredicateSpec] | None = None
-    """All must hold for reward 1; default: the domain's."""
+    """What counts instead of the domain's `reward`."""
     training_reward: list[PredicateSpec] | None = None
     """Counts instead while training; default: the domain's `training_reward`, else the reward."""
     metrics: list[PredicateSpec] | None = None
@@ -97,7 +106,7 @@ def _hash(text: str) -> str:
 
 
 class TasksFile(Spec):
-    """A file of tasks."""
+    """A file of tasks, `tasks.yaml`."""
 
     version: Literal[1]
     """Version of this file's form."""

@@ -25,11 +25,12 @@ PolicyFault = Literal[
     "unknown_token",
     "negative_token",
     "unknown_finish_reason",
+    "cut_early",
 ]
 """How an engine fails: it raises; never answers; samples nothing; gives one log-prob too few; gives
 a log-prob that is no number, is infinite, or is that of no probability; samples more than was asked
-for; goes on after a stop token; samples an id that the vocabulary does not have; a negative one; or
-ends for a reason of its own, as an aborted request does."""
+for; goes on after a stop token; samples an id that the vocabulary does not have; a negative one;
+ends for a reason of its own, as an aborted request does; or cuts a message that has room left."""
 
 POLICY_FAULTS: tuple[PolicyFault, ...] = PolicyFault.__args__  # type: ignore[attr-defined]
 """All of them."""
@@ -92,5 +93,10 @@ def _spoiled(fault: PolicyFault, good: Generation, request: GenerateRequest) -> 
         "unknown_token": {"token_ids": [2**31, *ids[1:]]},
         "negative_token": {"token_ids": [-1, *ids[1:]]},
         "unknown_finish_reason": {"finish_reason": "abort"},
+        "cut_early": {
+            "token_ids": ids[:-1] or ids,
+            "logprobs": logprobs[:-1] or logprobs,
+            "finish_reason": "length",
+        },
     }
     return msgspec.structs.replace(good, **changes[fault])

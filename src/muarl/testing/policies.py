@@ -19,12 +19,10 @@ class Say(msgspec.Struct, frozen=True):
 
     Attributes:
         text: What is said, as the model would write it: tool-call markup included.
-        finish_reason: "length" as if the cap had been reached: no stop token follows.
         logprobs: One per sampled id; None gives -0.001, -0.002, ... so that a shifted one shows.
     """
 
     text: str
-    finish_reason: FinishReason = "stop"
     logprobs: tuple[float, ...] | None = None
 
 
@@ -47,7 +45,7 @@ class ScriptedPolicy:
         requests: Everything it was asked.
 
     Example:
-        >>> policy = ScriptedPolicy(["Hello.", Say("I was about", "length")], encode=tokenizer)
+        >>> policy = ScriptedPolicy(["Hello.", Say("Done.", logprobs=(-0.1, -0.2))], tokenizer)
     """
 
     def __init__(
@@ -67,10 +65,8 @@ class ScriptedPolicy:
             await anyio.sleep(self._latency_s)
         else:
             await anyio.lowlevel.checkpoint()
-        ids = list(self._encode(say.text))
-        if say.finish_reason == "stop":
-            ids += request.stop_token_ids[:1]
-        finish_reason = say.finish_reason
+        ids = [*self._encode(say.text), *request.stop_token_ids[:1]]
+        finish_reason: FinishReason = "stop"
         if len(ids) > request.max_tokens:
             ids, finish_reason = ids[: request.max_tokens], "length"
         if say.logprobs is None:

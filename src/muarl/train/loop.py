@@ -123,8 +123,3 @@ def _cold_model(at: RunAtWork) -> Path:
             "Restore the folder from a copy, or use --overwrite to start anew"
         )
     return path
-
-
-def default_folder(run_file: Path) -> Path:
-    """Where a run goes if nothing is said: `runs/<name of the run file>`."""
-    return Path("runs") / run_file.stem

@@ -1,0 +1,44 @@
+"""The text of a spec file, or a problem that says why there is none."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from muarl.errors import Problem, SpecError
+from muarl.spec.document import MAX_CHARS
+
+
+def read_source(path: Path) -> str:
+    """The file's text.
+
+    Raises:
+        SpecError: It is not there, not readable, too big, or not UTF-8.
+    """
+    try:
+        if path.stat().st_size > 4 * MAX_CHARS:
+            raise SpecError([Problem(str(path), 0, 0, "the file is too big for a spec; split it")])
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise SpecError([Problem(str(path), 0, 0, f"no such file{_near(path)}")]) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise SpecError([Problem(str(path), 0, 0, f"cannot be read: {why}")]) from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        line = before.count(b"\n") + 1
+        raise SpecError([Problem(str(path), line, column, message)]) from None
+
+
+def _near(path: Path) -> str:
+    """A name like the missing one that does exist beside it."""
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, beside, n=1)
+    return f"; did you mean '{path.with_name(near[0])}'?" if near else ""
