@@ -144,6 +144,7 @@ class _Reader:
         self._text, self._path = text, path
         self._anchors: dict[str, Node] = {}
         self._events = YAML(typ="safe", pure=True).parse(text)
+        self._read_to = Place(path, 1, 1)
 
     def document(self) -> Node:
         if len(self._text) > MAX_CHARS:
@@ -165,7 +166,7 @@ class _Reader:
 
     def _next(self) -> Any:
         try:
-            return next(self._events)
+            event = next(self._events)
         except ReaderError as error:
             before = self._text[: error.position]
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -176,7 +177,10 @@ class _Reader:
             self._give_up(self._place(mark), f"not valid YAML: {_in_words(error)}")
         except (YAMLError, ValueError, OverflowError) as error:
             # Escapes of impossible characters escape ruamel as bare arithmetic errors.
-            self._give_up(self._place(), f"not valid YAML: {error}")
+            said = f"not valid YAML: what follows holds an escape of no character: {error}"
+            self._give_up(self._read_to, said)
+        self._read_to = self._place(event.end_mark)
+        return event
 
     def _node(self, event: Any, depth: int) -> Node:
         place = self._place(event.start_mark)
