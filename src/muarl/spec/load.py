@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from muarl.errors import Problem, SpecError
+from muarl.spec import variables
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import DomainSpec
@@ -17,7 +20,7 @@ from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting
 from muarl.spec.located import Located, in_order
-from muarl.spec.references import domain_findings, run_findings, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
@@ -91,11 +94,30 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
                 message = f"task id {task.id!r} is also in {homes[task.id]}; ids are unique"
                 problems.append(file.problem(("tasks", index, "id"), message))
         loaded.append(file)
+    problems += _split_problems(domain, loaded)
     if not problems and domain.spec.world.sql is not None:
         problems += _patch_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
+
+
+def _split_problems(
+    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
+) -> Iterator[Problem]:
+    tasks = [
+        (file, index, task.split) for file in files for index, task in enumerate(file.spec.tasks)
+    ]
+    used = Counter(split for _, _, split in tasks)
+    misspelt = misspelt_splits(used, domain.spec)
+    for file, index, split in tasks:
+        if split in misspelt:
+            message = (
+                f"split {split!r} has {used[split]} {'task' if used[split] == 1 else 'tasks'}, "
+                f"{misspelt[split]!r} has {used[misspelt[split]]}; did you mean "
+                f"{misspelt[split]!r}? Else choose a name that is less like it"
+            )
+            yield file.problem(("tasks", index, "split"), message)
 
 
 def _patch_problems(
@@ -149,6 +171,7 @@ def load_run(
         except SpecError as error:
             problems += error.problems
             continue
+        problems += variables.fill_in(layers[-1], os.environ)
         refer_from(layers[-1], PATHS, Path(), path.parent)
     merged = reduce(lambda base, over: overlaid(base, over, Shape(RunSpec)), layers)
     run = _validated(merged, problems, path, RunSpec)
@@ -162,7 +185,8 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     Raises:
         SpecError: It is no mapping, of another kind, or too new.
     """
-    root, problems = parse_document(read_source(path), str(path))
+    text = read_source(path)
+    root, problems = parse_document(text, str(path))
     if not isinstance(root.data, dict):
         got = "the file is empty" if root.data is None else f"this is {describe(root.data)}"
         first = ", ".join(list(model.model_fields)[:4])
@@ -174,6 +198,9 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
         raise SpecError([too_new])
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
+    if variables.BEGINS in text:
+        is_run = model is RunSpec
+        problems += variables.fill_in(root, os.environ) if is_run else variables.refuse(root)
     return root, problems
 
 
