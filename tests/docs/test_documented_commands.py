@@ -23,6 +23,7 @@ PLAN = [
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
+    ".venv/bin/muarl train specs/quickstart.yaml preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --resume",
