@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from muarl.cli._answer import answer
+from muarl.cli._arguments import seed
 from muarl.cli._stored import domain_of, stored_episodes
 from muarl.errors import SetupError
 from muarl.evaluate.statistics import Interval
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--domain", type=Path, metavar="PATH", help="the domain of the runs (default: theirs)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="draws the intervals (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="draws the intervals (default: 0)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

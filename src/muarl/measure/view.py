@@ -14,7 +14,7 @@ from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, 
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import entities, plain, shape, words
 from muarl.record import Outcome
-from muarl.spoken import holds, tokens
+from muarl.spoken import holds, says, tokens
 from muarl.world.compare import equal
 
 OPENING = "opening"
@@ -293,7 +293,7 @@ class _Reader:
 
     def _false(self, text: str, asks_for: tuple[str, ...]) -> frozenset[str]:
         """Values that fit a slot of hers, are not hers, and came from no tool."""
-        said = tokens(text)
+        heard = text.casefold()
         her_words = {fact.value.casefold() for fact, _ in self._facts}
         found = set()
         for fact, _ in self._facts:
@@ -302,7 +302,8 @@ class _Reader:
             if looks := shape(fact.value):
                 found |= {v for v in looks.findall(text) if not entities(v) <= self._true}
             for other in fact.others:
-                if other.casefold() not in her_words and holds(said, tokens(other)):
+                name = other.casefold()
+                if name in heard and name not in her_words and says(text, other):
                     found.add(other)
         return frozenset(found)
 
