@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from muarl.authors import MAX_CHARS, PACKAGES, RAISED, blame, let_ctrl_c_pass, place
+from muarl.authors import MAX_CHARS, PACKAGES, RAISED, blame, let_others_pass, place
 from muarl.world import World
 
 SOURCE = """\
@@ -90,7 +90,7 @@ def survives(call: Callable[[], Any]) -> bool:
     try:
         call()
     except RAISED as error:
-        let_ctrl_c_pass(error)
+        let_others_pass(error)
         return True
     pytest.fail("nothing was raised")
 
@@ -131,6 +131,33 @@ def test_a_raise_in_her_code_is_hers_and_ctrl_c_is_not(hers: types.ModuleType) -
         survives(press_ctrl_c)
     with pytest.raises(KeyboardInterrupt):
         survives(lambda: signal.raise_signal(signal.SIGINT))
+
+
+def test_the_end_of_a_coroutine_is_nobodys_error() -> None:
+    @types.coroutine
+    def switch() -> Iterator[None]:
+        yield
+
+    async def called() -> None:
+        try:
+            await switch()
+        except RAISED as error:
+            let_others_pass(error)
+            pytest.fail("taken for the author's")
+
+    coroutine = called()
+    coroutine.send(None)
+    coroutine.close()
+
+
+@pytest.mark.usefixtures("handled")
+def test_of_a_group_only_what_is_not_hers_passes(hers: types.ModuleType) -> None:
+    typed = raised(press_ctrl_c)
+    mixed = BaseExceptionGroup("both", [raised(hers.inside), typed, raised(hers.stop)])
+    with pytest.raises(KeyboardInterrupt) as passed:
+        let_others_pass(mixed)
+    assert passed.value is typed
+    let_others_pass(BaseExceptionGroup("hers", [raised(hers.stop), raised(hers.inside)]))
 
 
 class Mute(Exception):

@@ -6,21 +6,27 @@ raise anything, and whatever it is has to be said of it, not of muarl.
 
 from __future__ import annotations
 
+import asyncio
 import dis
 import functools
+import math
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, walk_tb
 from types import TracebackType
 from typing import Any
 
+import anyio
+
 PACKAGES = "muarl_domain_"
 """What the names of packages begin with that stand for the folders of domains."""
 
-RAISED = (Exception, SystemExit, KeyboardInterrupt)
-"""What a boundary around an author's code catches; see `let_ctrl_c_pass`."""
+RAISED = BaseException
+"""What a boundary around an author's code catches: anything; see `let_others_pass`."""
 
 MAX_CHARS = 2000
 """Of what an error says; beyond it nobody reads, and a journal would grow by all of it."""
@@ -28,18 +34,61 @@ MAX_CHARS = 2000
 _OURS = str(Path(__file__).parent) + os.sep
 
 
-def let_ctrl_c_pass(error: BaseException) -> None:
-    """Raise again what no code raised, but a person at the keyboard.
+def let_others_pass(error: BaseException) -> None:
+    """Raise again what no code of hers raised, of a group its part.
+
+    A person at the keyboard did, or whoever cancelled the task or closed the coroutine. Hers is what
+    only claims to be that, such as a `KeyboardInterrupt` that a `raise` of hers gave.
 
     Example:
         >>> try:
         ...     made()
         ... except RAISED as error:
-        ...     let_ctrl_c_pass(error)
+        ...     let_others_pass(error)
         ...     raise SpecError(...) from error
     """
-    if isinstance(error, KeyboardInterrupt) and not _was_raised_in_code(error):
-        raise error
+    others = list(_not_hers(error))
+    if len(others) == 1:
+        raise others[0]
+    if others:
+        raise BaseExceptionGroup("not of the author's code", others)
+
+
+def _not_hers(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _not_hers(one)
+    elif isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+        if not _was_raised_in_code(error):
+            yield error
+    elif isinstance(error, asyncio.CancelledError):
+        if _asyncio_cancels():
+            yield error
+    elif "trio" in sys.modules and isinstance(error, sys.modules["trio"].Cancelled):
+        yield error  # nobody but trio can make one
+
+
+def _asyncio_cancels() -> bool:
+    """Whether the current task was told to end, by a scope around it or by asyncio itself."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no asyncio here
+        return False
+    if task is None or task.cancelling():
+        return True
+    return anyio.current_effective_deadline() == -math.inf
+
+
+@contextmanager
+def as_exceptions() -> Iterator[None]:
+    """Make an `Exception` of what her code raises in the block and is none; `blame` finds it again."""
+    try:
+        yield
+    except Exception:
+        raise
+    except RAISED as error:
+        let_others_pass(error)
+        raise RuntimeError("raised what is no Exception") from error
 
 
 def blame(error: BaseException) -> str:
@@ -62,7 +111,7 @@ def _text_of(error: BaseException) -> str:
     try:
         text = str(error)
     except RAISED as odd:  # boundary: also how it is said is the author's
-        let_ctrl_c_pass(odd)
+        let_others_pass(odd)
         return f"(its message cannot be had: {type(odd).__name__})"
     cut = text[:MAX_CHARS] + "…" if len(text) > MAX_CHARS else text
     return " ".join(cut.split())
@@ -83,8 +132,13 @@ def _place_elsewhere(error: BaseException) -> str:
 
 
 def _said_by_author(error: BaseException) -> BaseException:
-    """Of an error and its causes the first that her code raised itself, or the root of all."""
+    """Of an error and its causes the first that her code raised itself, or the root of all.
+
+    A task group wraps the one error of its tasks; that is meant then.
+    """
     while True:
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         raised_by_her = [is_hers for _, is_hers in _frames(error.__traceback__)][-1:]
         if error.__cause__ is None or True in raised_by_her:
             return error
@@ -103,15 +157,16 @@ def _shown(filename: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
 
 
-def _was_raised_in_code(error: KeyboardInterrupt) -> bool:
-    """Whether a `raise` gave it, and not a signal.
+def _was_raised_in_code(error: BaseException) -> bool:
+    """Whether a `raise` gave it, and not a signal, nor the end of a coroutine.
 
-    Python raises for a signal between any two instructions, or lets a handler raise: only what the
-    innermost frame raised by a statement of its own, being no such handler, is code's doing.
+    Python raises for a signal between any two instructions, or lets a handler raise; a coroutine is
+    ended where it waits. Only what the innermost frame raised by a statement of its own, being no
+    such handler, is code's doing.
     """
     trace = error.__traceback__
-    if trace is None:
-        return False
+    if trace is None:  # nobody raised it: code put it into a group
+        return True
     handler = _code_of(signal.getsignal(signal.SIGINT)), _code_of(signal.getsignal(signal.SIGTERM))
     while True:
         if trace.tb_frame.f_code in handler:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
-from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import SpecError
 from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
@@ -63,7 +63,7 @@ def _validated(located: Located[DomainSpec], task: TaskSpec, reference: str) -> 
         where = ".".join(map(str, first["loc"]))
         raise _problem(located, f"{said}: {where}: {first['msg']}") from errors
     except RAISED as error:  # boundary: what lacks its fields raises anything
-        let_ctrl_c_pass(error)
+        let_others_pass(error)
         raise _problem(located, f"{said}: {blame(error)}") from error
 
 

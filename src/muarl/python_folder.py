@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-from muarl.authors import PACKAGES, RAISED, blame, let_ctrl_c_pass, place
+from muarl.authors import PACKAGES, RAISED, blame, let_others_pass, place
 from muarl.errors import MuarlError, SpecError
 from muarl.spec import DomainSpec, Located
 
@@ -43,7 +43,7 @@ class PythonFolder:
             message = f"{reference!r} cannot be imported: {error}{place(error)}"
             raise self._problem(loc, message) from error
         except RAISED as error:  # boundary: the author's module raises anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             raise self._problem(loc, f"importing {file} raised {blame(error)}") from error
         if not hasattr(module, name):
             raise self._problem(loc, f"{file} has no {name!r}")
@@ -64,7 +64,7 @@ class PythonFolder:
             said = " ".join(str(error).split())
             raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
         except RAISED as error:  # boundary: the author's code raises anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             raise self._problem(loc, f"{reference} raised {blame(error)}") from error
 
     def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:

@@ -62,7 +62,7 @@ def judged(
         begin=BASE.fork,
         gold_world=gold,
         turns=turns,
-        opening="Hello.",
+        opening=UserReply("Hello."),
         writes=["cancel", "send"],
         judges=LenientJudges(),
         load=load,
@@ -201,6 +201,29 @@ def test_a_predicate_is_never_passed_over_by_a_cancellation(
     monkeypatch.setitem(verdict._CHECKS, "called", cancelled)
     with pytest.raises(KeyboardInterrupt):
         found({"called": {"tool": "cancel"}})
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("W9"), "KeyError: 'W9'"),
+        (SystemExit("enough"), "SystemExit: enough"),
+        (GeneratorExit("enough"), "GeneratorExit: enough"),
+        (
+            BaseExceptionGroup("enough", [KeyError(), KeyboardInterrupt()]),
+            "BaseExceptionGroup: enough",
+        ),
+    ],
+)
+def test_whatever_a_predicate_of_the_domain_raises_is_its_authors_error_with_her_line_L2(
+    error: BaseException, said: str
+) -> None:
+    def judges(evidence: Evidence) -> bool:
+        raise error
+
+    says = rf"predicate '.*' could not be evaluated: it raised {said}.* \(\S+:\d+, in judges\)"
+    with pytest.raises(RewardError, match=says):
+        judged({"python": {"function": "checks.py:judges"}}, load=lambda _name: judges)
 
 
 def test_every_kind_of_predicate_has_a_check() -> None:
@@ -348,7 +371,7 @@ def test_a_function_of_the_domain_decides(answer: Any, score: float | None, reas
     seen: list[Any] = []
 
     def check(evidence: Evidence, order: str) -> Any:
-        seen.append((order, evidence.world["orders"]["W1"]["status"], evidence.opening))
+        seen.append((order, evidence.world["orders"]["W1"]["status"], evidence.opening.text))
         evidence.world["orders"]["W1"]["status"] = "spoilt by looking"
         return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -155,6 +156,114 @@ async def test_a_tool_that_crashes_is_a_fault_of_the_server_L2(stateless: bool) 
                 await session.call(call("crash"))
             # The session goes on, for those who want it to.
             assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+class Stop(BaseException):
+    """No `Exception`, as some libraries have it."""
+
+
+UNUSUAL: dict[str, Callable[[str], BaseException]] = {
+    "Stop": Stop,
+    "GeneratorExit": GeneratorExit,
+    "BaseExceptionGroup": lambda said: BaseExceptionGroup(
+        said, [ValueError(), KeyboardInterrupt()]
+    ),
+    "CancelledError": asyncio.CancelledError,
+}
+"""What ends a run if nobody takes it for what it is: a crash."""
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+@stateless_or_not
+async def test_a_tool_that_raises_what_is_no_exception_ends_its_own_call_and_nothing_else_L2(
+    stateless: bool, kind: str
+) -> None:
+    def raises(world: World) -> MCPServer:
+        server = serve(world)
+
+        @server.tool()
+        async def leave() -> str:
+            raise UNUSUAL[kind]("all of you")
+
+        @server.tool()
+        def leave_in_a_thread() -> str:
+            raise UNUSUAL[kind]("all of you")
+
+        return server
+
+    async with MemoryToolServer(raises, stateless=stateless).session(base()) as session:
+        # Python itself ends whatever awaits a thread that raises a GeneratorExit.
+        for tool in ["leave", "leave_in_a_thread"][: 1 if kind == "GeneratorExit" else 2]:
+            says = rf"crashed in a call of '{tool}': {kind}: all of you.* in {tool}\)"
+            with pytest.raises(ToolServerError, match=says):
+                await session.call(call(tool))
+        assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+async def test_a_low_level_server_that_raises_what_is_no_exception_ends_its_own_call_L2(
+    kind: str,
+) -> None:
+    async def tools(context: object, page: object) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name="leave", input_schema={"type": "object"})])
+
+    async def leave(context: object, call: object) -> CallToolResult:
+        raise UNUSUAL[kind]("all of you")
+
+    async with MemoryToolServer(
+        lambda world: Server("shop", on_list_tools=tools, on_call_tool=leave)
+    ).session(base()) as session:
+        with pytest.raises(ToolServerError, match=rf"in a call of 'leave': {kind}: all of you"):
+            await session.call(call("leave"))
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+@pytest.mark.parametrize("when", ["built", "started", "ended"])
+async def test_a_server_that_raises_what_is_no_exception_ends_its_own_session_L2(
+    kind: str, when: str
+) -> None:
+    @asynccontextmanager
+    async def lifespan(_server: MCPServer) -> AsyncIterator[None]:
+        if when == "started":
+            raise UNUSUAL[kind]("all of you")
+        yield
+        if when == "ended":
+            raise UNUSUAL[kind]("all of you")
+
+    def builds(world: World) -> MCPServer:
+        if when == "built":
+            raise UNUSUAL[kind]("all of you")
+        return MCPServer("shop", lifespan=lifespan)
+
+    with pytest.raises(ToolServerError, match=rf"{kind}: all of you"):
+        async with MemoryToolServer(builds).session(base()):
+            pass
+
+
+async def test_a_call_that_is_cancelled_ends_however_its_tool_takes_that() -> None:
+    def resists(world: World) -> MCPServer:
+        server = serve(world)
+
+        @server.tool()
+        async def resist() -> str:
+            async def fail_at_the_end() -> None:
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    raise ValueError("not now")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(fail_at_the_end)
+                await anyio.sleep_forever()
+            return ""
+
+        return server
+
+    limits = Limits(call_timeout_s=0.01)
+    async with MemoryToolServer(resists, limits=limits).session(base()) as session:
+        with pytest.raises(ToolServerError, match=r"not now|did not answer a call of 'resist'"):
+            await session.call(call("resist"))
+        assert not (await session.call(call("get_order", order_id="W1"))).is_error
 
 
 @stateless_or_not

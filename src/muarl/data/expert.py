@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.domain import Agent
 from muarl.errors import PolicyError
 from muarl.messages import Message
@@ -32,7 +32,7 @@ class ExpertPolicy:
                 raise TypeError(f"expected an assistant's Message, got {said!r}")
             return as_sampled(said, self._renderer, request)
         except RAISED as error:  # boundary: the author's agent may do anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             raise PolicyError(f"the agent raised {blame(error)}") from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.reward.evidence import Evidence, Finding
 from muarl.spec.predicate import PythonSpec
 
@@ -15,6 +16,7 @@ def python(spec: PythonSpec, evidence: Evidence) -> Finding:
     """Ask the function. It is given forks, so that looking changes nothing.
 
     Raises:
+        RuntimeError: It raised; says what, and in which line of hers.
         TypeError: It returned nothing that can be read as a finding.
     """
     forked = structs.replace(
@@ -22,7 +24,12 @@ def python(spec: PythonSpec, evidence: Evidence) -> Finding:
         world=evidence.world.fork(),
         gold_world=evidence.gold_world.fork(),
     )
-    answer = evidence.load(spec.function)(forked, **spec.arguments)
+    function = evidence.load(spec.function)
+    try:
+        answer = function(forked, **spec.arguments)
+    except RAISED as error:  # boundary: the author's function raises anything
+        let_others_pass(error)
+        raise RuntimeError(f"it raised {blame(error)}") from error
     score, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
     if not isinstance(reason, str) or not (score is None or _is_score(score)):
         kind = type(answer).__name__

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import EndpointUrl, PythonRef, Spec
+from muarl.spec.base import EndpointUrl, EnvName, PythonRef, Spec
+from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
 from muarl.spoken import tokens
 
@@ -69,10 +70,12 @@ class Called(Spec):
 
     tool: str
     """Tool name."""
+    by: Who = "agent"
+    """Who called it: the agent, or the user on her own device."""
     arguments: dict[str, Any] = {}
     """Arguments the call must have had, among others."""
     before: str | None = None
-    """A tool whose first call must come later, if it is called at all."""
+    """A tool of the agent's whose first call must come later, if it is called at all."""
     at_least: Annotated[int, Field(ge=1)] = 1
     """How many such calls there must be."""
     at_most: Annotated[int, Field(ge=1)] | None = None
@@ -89,6 +92,8 @@ class NeverCalled(Spec):
 
     tool: str
     """Tool name."""
+    by: Who = "agent"
+    """Whose calls are meant: the agent's, or the user's on her own device."""
     arguments: dict[str, Any] = {}
     """Only calls with these arguments, among others, are meant."""
 
@@ -153,9 +158,9 @@ class JudgeSpec(Spec):
     """Model name sent to the endpoint."""
     base_url: EndpointUrl | None = None
     """OpenAI-compatible endpoint, `http://127.0.0.1:8000/v1`."""
-    base_url_env: str | None = None
+    base_url_env: EnvName | None = None
     """Environment variable that holds it instead, so that the domain names no machine."""
-    api_key_env: str | None = None
+    api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""
     max_tokens: Annotated[int, Field(gt=0)] = 512
     """Cap on one ruling."""

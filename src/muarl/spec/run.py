@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import EndpointUrl, Fraction, Id, OneOf, Spec
+from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
+from muarl.spec.grpo import GrpoSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -85,6 +87,9 @@ class RolloutSpec(Spec):
 
     group_size: Positive = 8
     """Episodes of one task that share a baseline."""
+    vary: Literal["persona", "seed", "nothing"] = "seed"
+    """What differs between the users of a group: who she is (`persona`, and with it all she says),
+    how she says and does it (`seed`), or nothing, so that only the policy's draws do."""
     concurrency: Positive = 256
     """Dialogues alive at once, at most; fewer where the policy's engine has no room for more."""
     at_once: AtOnceSpec = AtOnceSpec()
@@ -113,36 +118,6 @@ class RolloutSpec(Spec):
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
 
 
-class ScriptedUserSpec(Spec):
-    """The domain's scripted user."""
-
-
-class LlmUserSpec(Spec):
-    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
-
-    base_url: EndpointUrl
-    """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
-    """Model name sent to the endpoint."""
-    api_key_env: str | None = None
-    """Environment variable that holds the key; the key itself is never written anywhere."""
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    """Of the user."""
-    max_tokens: Positive = 256
-    """Cap on one user message."""
-    timeout_s: PositiveFloat = 60.0
-    """Seconds one reply may take."""
-
-
-class UserSpec(OneOf):
-    """Who plays the user: one of these."""
-
-    scripted: ScriptedUserSpec | None = None
-    """The domain's scripted user."""
-    llm: LlmUserSpec | None = None
-    """An LLM."""
-
-
 class ColdStartSpec(Spec):
     """Supervised start on expert dialogues that were verified by replay."""
 
@@ -158,35 +133,6 @@ class ColdStartSpec(Spec):
     """Dialogue tokens in one update, shared system prompt not counted."""
     lr: PositiveFloat = 1e-2
     """Peak learning rate."""
-
-
-class GrpoSpec(Spec):
-    """Group-relative policy optimisation."""
-
-    split: Id = "train"
-    """Tasks to train on."""
-    iterations: Positive = 40
-    """Rounds of rollouts and updates."""
-    tasks_per_iteration: Positive = 24
-    """Groups per round."""
-    updates_per_iteration: Positive = 2
-    """Optimizer updates on each round's episodes."""
-    lr: PositiveFloat = 1e-3
-    """Peak learning rate."""
-    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down linearly to a tenth."""
-    clip_low: Fraction = 0.2
-    """A ratio below `1 - clip_low` earns no further gradient."""
-    clip_high: PositiveFloat = 0.28
-    """A ratio above `1 + clip_high` earns no further gradient."""
-    kl_coef: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of the k3 divergence from the cold-started policy; 0 leaves the reference out."""
-    advantage: Literal["std", "mean"] = "std"
-    """Divide by the group's deviation, or only subtract its mean."""
-    max_grad_norm: PositiveFloat = 1.0
-    """Gradients are clipped to this norm."""
-    freeze_embeddings: bool = True
-    """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
 
 class EvalSpec(Spec):

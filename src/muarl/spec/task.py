@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
 
 from muarl.spec.base import Id, Spec
+from muarl.spec.calls import Who
 from muarl.spec.predicate import PredicateSpec
 
 Disclosure = Literal["volunteer", "on_request", "never"]
@@ -35,6 +37,12 @@ class RequestSpec(Spec):
     instead: RequestSpec | None = None
     """At the first confirmation question the user changes her mind to this."""
 
+    def all_facts(self) -> Iterator[FactSpec]:
+        """Its facts, and those of what may replace it."""
+        yield from self.facts
+        if self.instead is not None:
+            yield from self.instead.all_facts()
+
 
 class UserGoalSpec(Spec):
     """The user's private goal, for scripted users."""
@@ -52,6 +60,8 @@ class GoldCallSpec(Spec):
     """Tool name."""
     arguments: dict[str, Any] = {}
     """Its arguments."""
+    by: Who = "agent"
+    """Who makes it: the agent, or the user on her own device."""
 
 
 class TaskSpec(Spec):

@@ -39,8 +39,7 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from muarl.authors import RAISED, let_ctrl_c_pass
-from muarl.tools.cancelled import is_cancelled
+from muarl.authors import RAISED, as_exceptions, let_others_pass
 from muarl.tools.sdk_logs import hear
 
 Answer = TypeVar("Answer", bound=Result)
@@ -71,7 +70,8 @@ class InProcessClient:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as held:
-            state = await held.enter_async_context(self._server.lifespan(self._server))
+            with as_exceptions():
+                state = await held.enter_async_context(self._server.lifespan(self._server))
             connection = Connection.from_envelope(LATEST_MODERN_VERSION, _INFO, {})
             held.push_async_callback(aclose_shielded, connection)
             self._runner = ServerRunner(self._server, connection, state)
@@ -84,7 +84,8 @@ class InProcessClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._held.__aexit__(kind, error, trace)
+        with as_exceptions():
+            await self._held.__aexit__(kind, error, trace)
 
     async def send(self, request: Request[Any, Any], answer: type[Answer]) -> Answer:
         """Send a request and give its answer.
@@ -102,13 +103,8 @@ class InProcessClient:
             raise
         except ValidationError:
             raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters") from None
-        except anyio.get_cancelled_exc_class() as error:
-            if is_cancelled():
-                raise
-            hear(error)
-            raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
         except RAISED as error:  # boundary: the author's server raises anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             hear(error)
             raise MCPError(code=INTERNAL_ERROR, message="Internal server error") from error
         return answer.model_validate(raw, by_name=False)

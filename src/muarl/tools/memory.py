@@ -16,7 +16,7 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
 
-from muarl.authors import RAISED, blame, let_ctrl_c_pass
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
 from muarl.tools.carrier import DEFAULT_LIMITS, Carrier, Limits
@@ -115,7 +115,7 @@ class MemoryToolServer:
         except ToolServerError:
             raise
         except RAISED as error:  # boundary: the author's code raises anything
-            let_ctrl_c_pass(error)
+            let_others_pass(error)
             raise ToolServerError(f"{self._name} could not be built: {blame(error)}") from error
         if not isinstance(server, (MCPServer, Server)):
             raise ToolServerError(
@@ -138,8 +138,10 @@ def _contain(server: MCPServer) -> None:
     async def contained(name: str, *arguments: Any, **more: Any) -> Any:
         try:
             return await call_tool(name, *arguments, **more)
-        except (SystemExit, KeyboardInterrupt) as error:
-            let_ctrl_c_pass(error)
+        except Exception:
+            raise
+        except RAISED as error:
+            let_others_pass(error)
             raise UnexpectedToolError(f"Error executing tool {name}") from error
 
     vars(server)["call_tool"] = contained
