@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.person import command
 from muarl.record import UserReply
 from muarl.user.person import PersonUser
@@ -66,3 +67,38 @@ async def test_a_shortened_command_must_be_the_only_one() -> None:
     assert command("/abc", ["/abc", "/abcd"]) == ("/abc", "")
     with pytest.raises(ValueError, match=r"there is no /ab"):
         command("/ab", ["/abc", "/abd"])
+
+
+class Phone:
+    tools = (ToolSpec("restart", "Restarts it.", {"type": "object", "properties": {}}),)
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        self.calls.append(call)
+        return ToolResult(call.id, call.name, "no signal", is_error=call.name != "restart")
+
+
+async def test_she_uses_her_own_device_and_reads_what_it_says() -> None:
+    person, phone = (
+        Somebody("/tools", "/do restart", '/do call {"n": 1}', "/do x {", "done"),
+        Phone(),
+    )
+    user = PersonUser(person, "")
+    user.take(phone)
+    assert (await user.reply("Please restart it.")).text == "done"
+    assert [(call.name, call.arguments) for call in phone.calls] == [
+        ("restart", {}),
+        ("call", {"n": 1}),
+    ]
+    listed, restarted, refused, unread = (text for _, text in person.read[1:])
+    assert "Restarts it." in listed
+    assert (restarted, refused) == ("no signal", "Error: no signal")
+    assert "no JSON" in unread
+
+
+async def test_without_a_device_she_is_told_that_she_can_only_talk() -> None:
+    person = Somebody("/do restart", "/tools", "hello")
+    assert (await PersonUser(person, "").reply("?")).text == "hello"
+    assert all("you can only talk" in text for _, text in person.read[1:])

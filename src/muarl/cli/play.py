@@ -20,7 +20,8 @@ from muarl.cli._arguments import seed
 from muarl.cli._printable import printable
 from muarl.errors import Problem, SetupError, SpecError, did_you_mean
 from muarl.spec import load_run
-from muarl.spec.run import RolloutSpec, RunSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec, RunSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 if TYPE_CHECKING:
     from muarl.cli._terminal import Terminal
@@ -172,16 +173,19 @@ async def _as_agent(
     """The episode; None if the person left before it was over."""
     from muarl.data.expert import byte_limits, byte_renderer
     from muarl.dialogue import Dialogue, episode_seed
+    from muarl.person import tools_in_words
     from muarl.policy.person import PersonPolicy
+    from muarl.seeds import generator
 
     key = _key(args.seed, task)
     renderer = byte_renderer()
     scripted = UserSpec(scripted=ScriptedUserSpec())
     who = scripted if of_run is None else of_run.user
-    user = domain.user(who, task, persona, episode_seed(key, "user"))
+    name, kind = who.draw(generator(args.seed, "play", "user of the pool"))
+    user = domain.user(kind, task, persona, episode_seed(key, "user"))
     limits = byte_limits(RolloutSpec() if of_run is None else of_run.rollout)
     policy = PersonPolicy(terminal, renderer, await domain.tools())
-    terminal.show(policy.tools_in_words())
+    terminal.show(tools_in_words(policy.tools))
     episode = await Dialogue(
         key=key,
         domain=domain,
@@ -189,6 +193,7 @@ async def _as_agent(
         persona=persona,
         policy=policy,
         user=user,
+        user_name=name,
         renderer=renderer,
         limits=limits.model_copy(update={"message_s": _PATIENCE_S}),
     ).run()

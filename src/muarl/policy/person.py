@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from muarl.errors import PolicyError
-from muarl.json_values import json_problem
-from muarl.messages import Message, ToolCall, ToolSpec
-from muarl.person import Person, command
+from muarl.messages import Message, ToolSpec
+from muarl.person import Person, call_of, command, tools_in_words
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
 from muarl.render import Renderer
@@ -32,6 +30,7 @@ class PersonPolicy:
         tools: Those that she may call.
 
     Attributes:
+        tools: Those.
         left: She left before the dialogue was over.
     """
 
@@ -40,7 +39,7 @@ class PersonPolicy:
     def __init__(self, person: Person, renderer: Renderer, tools: Sequence[ToolSpec]) -> None:
         self._person = person
         self._renderer = renderer
-        self._tools = tools
+        self.tools = tools
         self._read = 0
         self._calls = 0
         self.left = False
@@ -73,45 +72,20 @@ class PersonPolicy:
             if what == "/quit":
                 return None
             if what:
-                told = {"/tools": self.tools_in_words, "/rules": lambda: rules, "/help": _help}[
-                    what
-                ]
+                told = {
+                    "/tools": lambda: tools_in_words(self.tools),
+                    "/rules": lambda: rules,
+                    "/help": _help,
+                }[what]
                 await self._person.hear("", told())
             elif rest:
                 return Message("assistant", rest)
         return None
 
     def _call(self, text: str) -> Message:
-        """The message that makes a call.
-
-        Raises:
-            ValueError: It cannot be read.
-        """
-        name, _, written = text.partition(" ")
-        if not name:
-            known = ", ".join(tool.name for tool in self._tools) or "none"
-            raise ValueError(f"which tool? /call NAME {{JSON}}; tools: {known}")
-        try:
-            arguments = json.loads(written or "{}")
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"the arguments are no JSON: {error}") from error
-        problem = (
-            json_problem(arguments)
-            if isinstance(arguments, dict)
-            else 'they must be a JSON object, such as {"order_id": "W17"}'
-        )
-        if problem:
-            raise ValueError(f"wrong arguments: {problem}")
         self._calls += 1
-        call = ToolCall(f"call_{self._calls}", name, arguments)
+        call = call_of(text, f"call_{self._calls}", "/call", self.tools)
         return Message("assistant", "", tool_calls=(call,))
-
-    def tools_in_words(self) -> str:
-        """Each tool with its parameters, as the model is told of it."""
-        return "\n".join(
-            f"{tool.name} {json.dumps(tool.parameters, ensure_ascii=False)}\n  {tool.description}"
-            for tool in self._tools
-        )
 
 
 def _help() -> str:
