@@ -196,6 +196,10 @@ class Flow:
                 return each
         return None
 
+    def facts(self) -> dict[str, str]:
+        """All she has at the request she is at, to be told or not: id to value."""
+        return {fact.id: fact.value for fact in self._ledger(self.now).values()}
+
     def fact(self, fact_id: str) -> FactSpec | None:
         """A fact that she tells when she is asked for it."""
         fact = self._ledger(self.now).get(fact_id)
@@ -212,6 +216,8 @@ class Flow:
             self.now = named
             named.agreed = True
             return self.move("confirm")
+        if heard.act.startswith("do:"):
+            return self.move(heard.act)
         if heard.act.startswith("ask:"):
             fact_id = heard.act.removeprefix("ask:")
             if self.fact(fact_id) is None:
