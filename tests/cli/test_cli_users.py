@@ -43,11 +43,12 @@ def test_a_run_and_people_stand_side_by_side(
     folks = people(tmp_path / "folks.jsonl", "Please cancel it.", "Where is my lamp?")
     answered = muarl("users", rollout, folks)
     assert answered.code == 0
-    head, dialogues, faults, *rows = answered.out.splitlines()
+    head, dialogues, faults, reward, *rows = answered.out.splitlines()
     assert head.split() == ["out", "folks"]
     assert dialogues.split()[:2] == ["dialogues", "6"]
     assert "2 on 2 tasks" in dialogues
     assert faults.split()[1:] == ["0", "(0", "users')", "0", "(0", "users')"]
+    assert reward.split()[:2] == ["reward", "1.000"]
     assert "17 register" in rows
     (polite,) = (row for row in rows if row.strip().startswith("polite_turns"))
     assert "0.250 [" in polite

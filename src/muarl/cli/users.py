@@ -125,7 +125,8 @@ def _table(columns: Mapping[str, Corpus]) -> Iterator[str]:
     width = max(len(name) for name in [*CATALOGUE, "dialogues"]) + 2
     heads = [f"{m.dialogues} on {m.tasks} tasks" for m in (c.measured for c in columns.values())]
     faults = [f"{c.measured.faults} ({c.measured.user_faults} users')" for c in columns.values()]
-    rows = [list(columns), heads, faults, *cells.values()]
+    rewards = [_number(corpus.measured.reward) for corpus in columns.values()]
+    rows = [list(columns), heads, faults, rewards, *cells.values()]
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
 
     def line(name: str, row: Sequence[str]) -> str:
@@ -135,6 +136,7 @@ def _table(columns: Mapping[str, Corpus]) -> Iterator[str]:
     yield line("", list(columns))
     yield line("dialogues", heads)
     yield line("faults", faults)
+    yield line("reward", rewards)
     number = 0
     for name, row in cells.items():
         if not any(row):
@@ -151,10 +153,13 @@ def _cell(figure: Figure, column: str, columns: Mapping[str, Corpus]) -> str:
     if mine is None:
         return ""
     others = [other for other in estimates.values() if other is not None]
-    text = f"{mine.value:.3f}"
-    if mine.low is not None and mine.high is not None:
-        text += f" [{mine.low:.3f}, {mine.high:.3f}]"
-    return f"{text} !" if is_worst(figure, mine, others) else text
+    return f"{_number(mine)} !" if is_worst(figure, mine, others) else _number(mine)
+
+
+def _number(estimate: Interval) -> str:
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return "" if estimate.value is None else f"{estimate.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def is_worst(figure: Figure, mine: Interval, others: Sequence[Interval]) -> bool:

@@ -69,7 +69,7 @@ def describe(
             distances=distances(views, theirs, CATALOGUE.values()),
         )
     return Corpus(
-        measured=measure(transcripts, seed=seed),
+        measured=measure(transcripts, views=views, seed=seed),
         tags=tag_tier(views),
         judged=judge_tier(views, CATALOGUE),
         alarms=alarms_of(transcripts),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import structs
+
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
 from muarl.measure.transcript import Fact, Goal, Line, ToolUse, Transcript
@@ -53,24 +55,33 @@ class EpisodeReader:
 
     def transcript(self, episode: Episode, task: TaskSpec) -> Transcript:
         """One episode, played on `task`."""
-        key, persona = episode.key, self._domain.spec.personas[episode.persona]
-        own = task.user.facts if task.user is not None else []
-        return Transcript(
+        key = episode.key
+        return structs.replace(
+            self.before(task, episode.persona),
             id=str(key),
-            task=key.task_id,
             lines=tuple(_lines(episode)),
-            persona=episode.persona,
             user=episode.user or self._user,
             policy=self._policy or key.phase,
             group="/".join(map(str, key.group)),
             outcome=episode.outcome.value,
             reward=episode.reward,
-            instruction=task.goal,
-            facts=self._facts(own, task, persona),
-            goals=self._goals(task, persona),
-            phrases=self._phrases,
-            changes_mind=persona.changes_mind,
             sampled_tokens=episode.num_sampled,
+        )
+
+    def before(self, task: TaskSpec, persona: str) -> Transcript:
+        """A dialogue before it begins: what its user knows and wants."""
+        manner = self._domain.spec.personas[persona]
+        own = task.user.facts if task.user is not None else []
+        return Transcript(
+            id="",
+            task=task.id,
+            lines=(),
+            persona=persona,
+            instruction=task.goal,
+            facts=self._facts(own, task, manner),
+            goals=self._goals(task, manner),
+            phrases=self._phrases,
+            changes_mind=manner.changes_mind,
         )
 
     def _facts(
