@@ -75,7 +75,7 @@ class ChatReply(msgspec.Struct, frozen=True):
 
 class _Content(msgspec.Struct):
     content: str | None = None
-    tool_calls: tuple[ChatCall, ...] | None = None
+    tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -213,16 +213,20 @@ def _read(body: bytes, key: ApiKey) -> ChatReply:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
     said = key.hide_in_speech(choice.message.content or "")
-    calls = choice.message.tool_calls or ()
-    return ChatReply(said, choice.finish_reason == "length", tuple(_hidden(calls, key)))
+    calls = tuple(_calls(choice.message.tool_calls, key))
+    return ChatReply(said, choice.finish_reason == "length", calls)
 
 
-def _hidden(calls: Sequence[ChatCall], key: ApiKey) -> Iterator[ChatCall]:
-    """Calls without the key in them, which a model could have been made to repeat."""
-    for call in calls:
-        name, arguments = call.function.name, call.function.arguments
+def _calls(calls: Any, key: ApiKey) -> Iterator[ChatCall]:
+    """Calls, without the key that a model could have been made to repeat; what is none is left out."""
+    for value in calls if isinstance(calls, list) else ():
+        try:
+            made = msgspec.convert(value, ChatCall)
+        except msgspec.ValidationError:
+            continue
+        name, arguments = made.function.name, made.function.arguments
         hidden = ChatFunction(key.hide_in_speech(name), key.hide_in_speech(arguments))
-        yield msgspec.structs.replace(call, function=hidden)
+        yield ChatCall(made.id, hidden)
 
 
 def strip_reasoning(text: str) -> str:
