@@ -140,7 +140,7 @@ class Flow:
     def hear(self, text: str) -> Move:
         """Answer a message."""
         self.replies += 1
-        heard = Heard(text, self._understand(text))
+        heard = Heard(text, act_of(text, self.script))
         if heard.act != "unclear":
             self._unhelped = 0
         for behave in self._behaviours:
@@ -204,13 +204,6 @@ class Flow:
         """A fact that she tells when she is asked for it."""
         fact = self._ledger(self.now).get(fact_id)
         return None if fact is None or self._disclosure(fact) == "never" else fact
-
-    def _understand(self, text: str) -> str:
-        heard = text.casefold()
-        for act, phrases in self.script.understands.items():
-            if any(phrase.casefold() in heard for phrase in phrases):
-                return act
-        return "unclear"
 
     def _answer(self, heard: Heard) -> Move:
         """Her plain answer."""
@@ -284,6 +277,15 @@ class Flow:
             if fact.id == asked
             or (self._disclosure(fact) == "volunteer" and fact.id not in standing.withheld)
         }
+
+
+def act_of(text: str, script: UserScriptSpec) -> str:
+    """The first act of the script that a message of the policy's shows, or "unclear"."""
+    heard = text.casefold()
+    for act, phrases in script.understands.items():
+        if any(phrase.casefold() in heard for phrase in phrases):
+            return act
+    return "unclear"
 
 
 def names(text: str, value: str) -> bool:
