@@ -104,4 +104,4 @@ async def test_names_of_tools_are_those_of_the_side_that_calls(tmp_path: Path) -
     assert "names task 'both': unknown tool 'set_airplane'; did you mean 'set_line'?" in found
     wrong = WHOLE.replace("[{gold_world: true}]", "[{called: {tool: get_line, by: user}}]")
     found = said(await proof(tmp_path, wrong))
-    assert "names unknown tool 'get_line'; known: set_airplane, status" in found
+    assert "names unknown tool 'get_line'; did you mean 'set_airplane'?" in found

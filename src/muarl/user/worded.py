@@ -15,6 +15,7 @@ from muarl.spec.user import LlmUserSpec
 from muarl.spoken import says
 from muarl.user.contract import Contract
 from muarl.user.guards import Said, breach_of
+from muarl.user.protocol import Device
 from muarl.user.role import STOP, manner_of
 from muarl.user.scripted import ScriptedUser
 
@@ -61,6 +62,9 @@ class WordedUser:
         self._client = client
         self._role = ChatMessage("system", _ROLE.format(manner=manner_of(persona)))
         self._turn = 0
+
+    def take(self, device: Device) -> None:
+        self._scripted.take(device)
 
     async def open(self) -> UserReply:
         return await self._word(await self._scripted.open(), "(nothing yet)")
