@@ -222,6 +222,19 @@ class TestFaults:
             with anyio.fail_after(30), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
+    async def test_a_server_that_asks_for_no_wait_is_not_asked_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 300.0)
+        async with fake_vllm() as (fake,), policy_of([fake]) as policy:
+            policy._timeout_s = 60
+            asked: list[object] = []
+            busy = HttpAnswer(429, b"", {"Retry-After": "0"})
+            fake._generate = lambda what: asked.append(what) or busy  # type: ignore[method-assign,func-returns-value]
+            with pytest.raises(PolicyError, match=r"429.*the next try would come after the 60 s"):
+                await policy.generate(ask())
+            assert len(asked) == 1
+
     async def test_a_message_whose_time_is_up_before_its_first_try_says_so(self) -> None:
         """So late may a message be whose endpoint rests, when the event loop is held up."""
         async with fake_vllm() as (fake,), policy_of([fake], timeout_s=0.05) as policy:
@@ -343,7 +356,9 @@ class TestWeights:
                 await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
             assert not fake.is_paused
 
-    async def test_a_server_that_was_started_anew_is_found_out(self) -> None:
+    async def test_a_server_that_was_started_anew_is_found_out(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
             weights = save_weights(policy.staging_dir, 0.5)
             await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
@@ -352,9 +367,11 @@ class TestWeights:
             for number in range(8):
                 assert (await policy.generate(ask(str(number)))).policy_version == 1
             assert len(other.messages) == 8
-            other.label = "somebody else's"
+            other.label = "somebody else's" + "!" * 1_000_000
             with pytest.raises(PolicyError, match="no vLLM server holds version 1"):
                 await policy.generate(ask())
+            assert "its weights are \"somebody else's!" in caplog.text
+            assert len(caplog.text) < 2_000
 
     async def test_without_dev_mode_sampling_works_and_a_sync_says_what_is_missing(self) -> None:
         async with fake_vllm() as (fake,):

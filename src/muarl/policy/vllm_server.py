@@ -32,7 +32,7 @@ from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncErro
 from muarl.http.breaker import Permit
 from muarl.http.call import Call, Refused, call, persistently, reported
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, wait_of
+from muarl.http.retry import Backoff, PassingFailure, shortly, wait_of
 from muarl.http.transport import connections
 from muarl.own_folder import own_folder
 from muarl.policy.fleet import Endpoint, Fleet
@@ -58,6 +58,7 @@ from muarl.policy.weight_labels import WeightLabels
 
 _LOOK_AGAIN_S = 0.5
 """How often a message without an endpoint looks for one."""
+_LABEL_CHARS = 80
 _log = logging.getLogger(__name__)
 
 
@@ -299,7 +300,8 @@ class VllmServerPolicy:
         are_known = all(map(self._labels.knows, labels))
         if labels and not (are_known and self._labels.is_enough(labels[-1], required)):
             endpoint.is_stale = True
-            _log.warning("no more samples from %s: its weights are %r", endpoint.url, labels[-1])
+            label = shortly(labels[-1], _LABEL_CHARS)
+            _log.warning("no more samples from %s: its weights are %r", endpoint.url, label)
         if endpoint.is_stale:
             raise PassingFailure("samples with other weights than it was given; started anew?")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from muarl.errors import SetupError
 from muarl.http.call import Call, Refused
-from muarl.http.retry import PassingFailure
+from muarl.http.retry import PassingFailure, shortly
 from muarl.policy.vllm_versions import OLDEST, check_version
 from muarl.policy.vllm_wire import (
     GENERATE,
@@ -25,6 +25,7 @@ _DEADLINE_S = 30.0
 _HOT = 2.0
 """The highest temperature that vLLM takes."""
 _LOOK_TOKENS = 16
+_VERSION_CHARS = 80
 _ROUNDING = 0.05
 """By more than this differs a tempered log-prob of one of the tokens at least."""
 HOW_TO_SERVE = "vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs"
@@ -90,7 +91,7 @@ async def look_at(call: Call, url: str) -> ServerFacts:
 async def _version(call: Call, url: str) -> str:
     body = await call("GET", f"{url}/version")
     try:
-        return msgspec.json.decode(body, type=_Version).version
+        return shortly(msgspec.json.decode(body, type=_Version).version, _VERSION_CHARS)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PassingFailure(f"does not say its version, as vLLM does: {error}") from error
 
