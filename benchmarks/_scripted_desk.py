@@ -19,7 +19,8 @@ from muarl.record import EpisodeKey
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, episode_keys
 from muarl.spec import TaskSpec
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 TURNS = 6

@@ -72,6 +72,7 @@ class Dialogue:
         attempt: int = 1,
         server: ToolServer | None = None,
         gates: Gates | None = None,
+        user_name: str = "",
     ) -> None:
         """Prepare.
 
@@ -88,6 +89,7 @@ class Dialogue:
             attempt: 1 for the first try.
             server: Stands for the domain's own tool server, as what watches it does.
             gates: What all dialogues share; None limits nothing.
+            user_name: Which of the run's users she is, where there are several.
         """
         self._key = key
         self._domain = domain
@@ -96,6 +98,7 @@ class Dialogue:
         self._persona = persona
         self._policy = policy
         self._user = user
+        self._user_name = user_name
         self._renderer = renderer
         self._limits = limits
         self._temperature = limits.temperature if temperature is None else temperature
@@ -148,6 +151,7 @@ class Dialogue:
             key=self._key,
             domain=self._domain.spec.id,
             persona=self._persona,
+            user=self._user_name,
             split=self._task.split,
             task_hash=self._task.situation_hash,
             content_hash=self._domain.content_hash(self._task),
@@ -158,6 +162,7 @@ class Dialogue:
             turns=log.turns,
             samples=log.samples,
             fault=type(error).__name__ if error else None,
+            breach=error.breach if isinstance(error, UserError) else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
             start=self._start,

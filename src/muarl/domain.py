@@ -28,7 +28,8 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.references import split_findings
-from muarl.spec.run import LlmUserSpec, RunSpec, UserSpec
+from muarl.spec.run import RunSpec
+from muarl.spec.user import LlmUserSpec, UserKindSpec
 from muarl.tools import ToolServer, sharing, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
@@ -254,7 +255,7 @@ class Domain:
         weights = [self.spec.personas[name].weight for name in task.personas]
         return rng.choices(task.personas, weights if any(weights) else None)[0]
 
-    def user(self, who: UserSpec, task: TaskSpec, persona: str, seed: int) -> User:
+    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
         """A user for one dialogue.
 
         Raises:
@@ -273,8 +274,12 @@ class Domain:
                 else (f"task {task.id!r} has no `user` goal")
             )
             raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
+        assert who.scripted is not None  # a user is of exactly one kind
         return ScriptedUser(
-            self.spec.user, manner, task.user, task.split, generator(seed, "scripted user")
+            *(self.spec.user, manner, task.user, task.split),
+            generator(seed, "scripted user"),
+            knobs=manner.knobs.under(who.scripted.knobs),
+            seed=seed,
         )
 
     def _chat_client(self, spec: LlmUserSpec) -> ChatClient:

@@ -85,7 +85,15 @@ class PolicyError(EpisodeError):
 
 
 class UserError(EpisodeError):
-    """The user simulator broke its contract (user fault)."""
+    """The user simulator broke its contract (user fault).
+
+    Attributes:
+        breach: Which part of it, as a name; None where it is none of those that guards look at.
+    """
+
+    def __init__(self, message: str, breach: str | None = None) -> None:
+        self.breach = breach
+        super().__init__(message)
 
 
 class EndpointError(EpisodeError):

@@ -18,7 +18,8 @@ from muarl.record import Episode
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 DESK = Path(__file__).parents[2] / "domains" / "desk"
 

@@ -18,7 +18,8 @@ from muarl.record import Episode, Outcome, UserReply
 from muarl.scheduler import EpisodePlan, Limits
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys, spread_keys
 from muarl.scheduler.rounds import Interrupted, StopSignal, bounds, run_round
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.testing import build_key, run_in_virtual_time
 
 

@@ -22,8 +22,9 @@ from muarl.record import Episode, Outcome, UserReply
 from muarl.scheduler import EpisodePlan, Limits, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
 from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec.run import AtOnceSpec, RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import AtOnceSpec, RolloutSpec
 from muarl.spec.tools import AnyToolsSpec, ToolsSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.testing import run_in_virtual_time
 from muarl.tools import ToolServer
 from muarl.world import World

@@ -24,7 +24,8 @@ from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
 from muarl.seeds import generator
 from muarl.spec import RequestSpec, TaskSpec
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 DESK = Path(__file__).parents[2] / "domains" / "desk"
 FLOOR = 0.15

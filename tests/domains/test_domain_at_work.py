@@ -13,7 +13,7 @@ from spec_files import said, spoil, write_all
 from muarl.domain import load_domain
 from muarl.errors import SpecError, ToolServerError
 from muarl.seeds import generator
-from muarl.spec.run import ScriptedUserSpec, UserSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.user.scripted import ScriptedUser
 from muarl.world import plain
 

@@ -20,8 +20,8 @@ from muarl.record import Episode, Outcome, UserReply
 from muarl.record.codec import decode_episode, encode_episode
 from muarl.reward import Verdict
 from muarl.spec import TaskSpec
-from muarl.spec.run import ScriptedUserSpec, UserSpec
 from muarl.spec.task import RequestSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.world import World, canonical_diff, diff
 from muarl.world.sql import SqlWorld
 

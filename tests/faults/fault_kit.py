@@ -20,7 +20,8 @@ from muarl.scheduler import Group
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import bounds, run_round
 from muarl.spec import GrpoSpec
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.world import World
 
 RATE = 0.2

@@ -21,7 +21,8 @@ from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.scheduler.dialogues import episode_keys
 from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec.run import LlmUserSpec, TinyModelSpec, UserSpec
+from muarl.spec.run import TinyModelSpec
+from muarl.spec.user import LlmUserSpec, UserSpec
 from muarl.testing import (
     FaultPlan,
     FaultyPolicy,

@@ -12,7 +12,7 @@ from noting_vllm import NotingVllm
 from muarl.domain import Domain, load_domain
 from muarl.http.breaker import Breaker
 from muarl.policy.vllm_server import VllmServerPolicy
-from muarl.spec.run import LlmUserSpec, UserSpec
+from muarl.spec.user import LlmUserSpec, UserSpec
 from muarl.testing import HTTP_FAULTS, KEPT_FAULTS, FaultPlan, chat_answer, http_server
 from muarl.testing.http_server import HttpFault, KeptFault
 

@@ -15,7 +15,7 @@ from muarl.gateway import Gateway, open_gateway
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.render import Renderer, train_tokenizer
 from muarl.spec import PersonaSpec
-from muarl.spec.run import LlmUserSpec
+from muarl.spec.user import LlmUserSpec
 from muarl.testing import Say, ScriptedPolicy
 from muarl.user.llm import LlmUser
 

@@ -14,7 +14,8 @@ from muarl.scheduler import Group, Limits, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import run_round
 from muarl.spec import TaskSpec
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.testing import ScriptedPolicy, ScriptedUserStub
 
 PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')

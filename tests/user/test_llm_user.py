@@ -10,7 +10,7 @@ from muarl.errors import EndpointError, UserError
 from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_reasoning
 from muarl.record import UserReply
 from muarl.spec import PersonaSpec
-from muarl.spec.run import LlmUserSpec
+from muarl.spec.user import LlmUserSpec
 from muarl.user.llm import STOP, LlmUser, split_stop
 
 SPEC = LlmUserSpec(base_url="http://127.0.0.1:1/v1", model="tiny", temperature=0.9, max_tokens=50)
@@ -60,6 +60,22 @@ def test_she_knows_goal_and_manner_and_speaks_as_the_assistant() -> None:
     assert STOP in role.content
     assert [m.role for m in said] == ["user", "assistant", "user"]
     assert [m.content for m in said[1:]] == ["Cancel W41.", "Shall I cancel W41?"]
+
+
+def test_she_knows_all_of_her_persona() -> None:
+    persona = PersonaSpec(
+        style="Curt.",
+        verbosity="talkative",
+        tone="formal",
+        language="French",
+        knowledge="She has never used a chat.",
+        goals=["You would like an excuse."],
+    )
+    model = ScriptedModel(["Cancel W41."])
+    talk(LlmUser(SPEC, persona=persona, goal=GOAL, seed=1, client=model))
+    role = model.asked[0][0].content
+    for part in ("Curt.", "many words", "formal", "French", "never used a chat", "an excuse"):
+        assert part in role
 
 
 def test_her_reasoning_is_neither_delivered_nor_shown_to_her_again() -> None:

@@ -18,7 +18,8 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
-from muarl.spec.run import ColdStartSpec, RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import ColdStartSpec, RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 PHASE = "cold_start"
 

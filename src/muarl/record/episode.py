@@ -109,12 +109,21 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         text: What the policy reads; "" when the user only leaves.
         stop: The user ends the dialogue after this.
         act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
-            "deny", "change", "accept_refusal", "next", "unclear", "abandon", "stop".
+            "deny", "change", "accept_refusal", "next", "unclear", "abandon", "stop"; and what her
+            knobs made her do: "partly:order_id", "refuse", "digress", "silence", "unavailable",
+            "push_back", "challenge", "pass".
+        knobs: Knobs that acted in this turn, each as often as it did; see `muarl.spec.KnobsSpec`.
+        chances: Knobs that could have acted in it. The rate of a knob is its acts by its chances.
+        breaches: Kinds of breach of what she was about to say and did not: an LLM's tries that
+            its guard threw away.
     """
 
     text: str
     stop: bool = False
     act: str = ""
+    knobs: tuple[str, ...] = ()
+    chances: tuple[str, ...] = ()
+    breaches: tuple[str, ...] = ()
 
 
 class Turn(msgspec.Struct, omit_defaults=True, gc=False):
@@ -169,6 +178,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         key: Identity and seed.
         domain: Domain id.
         persona: Persona id the user spoke as.
+        user: Which of the run's users she was, where the run has several.
         split: Split of the task.
         task_hash: Hash of the task's situation: same id, other text shows.
         content_hash: Hash of all that the dialogue and its reward followed from in the domain:
@@ -180,6 +190,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         samples: Training samples, one per unbroken prefix.
         outcome: Why it ended.
         fault: Kind of fault: the error's name in `muarl.errors`, such as "PolicyError".
+        breach: Of a user fault: which part of her contract the user broke, where that is known.
         error: What failed, for faults, and in parentheses of which dialogue and which wait.
         effect: The first call that changed something outside the dialogue's own world, if any:
             with it, a fault is not tried again.
@@ -204,6 +215,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     turns: list[Turn] = []
     samples: list[Sample] = []
     fault: str | None = None
+    breach: str | None = None
     error: str | None = None
     effect: str | None = None
     reward: Share | None = None
@@ -213,6 +225,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     changes: list[Change] = []
     forks: int = 0
     content_hash: str = ""
+    user: str = ""
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+
+import msgspec
 
 from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
@@ -18,8 +21,9 @@ from muarl.scheduler.observer import Observer
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
-from muarl.spec.run import RolloutSpec, UserSpec
+from muarl.spec.run import RolloutSpec
 from muarl.spec.tools import CommandToolsSpec
+from muarl.spec.user import UserSpec
 from muarl.waits import Gates
 
 _MAX_PROCESSES = 32
@@ -63,8 +67,9 @@ def spread_keys(
 class DialogueRunner:
     """Runs planned dialogues of one domain: what the scheduler calls.
 
-    Within a group the persona is the same; the user's and the policy's draws differ. They differ
-    between attempts too. What they talk with goes through `observer`, which may watch it at work.
+    Within a group the policy's draws differ, and of the users what `limits.vary` says: who they are,
+    what they draw, or nothing. Draws differ between attempts too. What they talk with goes through
+    `observer`, which may watch it at work.
     """
 
     def __init__(
@@ -124,15 +129,17 @@ class DialogueRunner:
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer
         task = self._tasks[key.task_id]
-        persona = self._persona(key)
-        user_seed = episode_seed(key, "user", plan.attempt)
+        persona = self._domain.draw_persona(task, self._who_is_she(key, "persona"))
+        user_name, kind = self._user.draw(self._who_is_she(key, "user of the pool"))
+        user_seed = episode_seed(self._whose_draws(key), "user", plan.attempt)
         dialogue = self._live[key] = Dialogue(
             key=key,
             domain=self._domain,
             task=task,
             persona=persona,
             policy=observer.policy(plan, self._policy_for(task, key)),
-            user=observer.user(plan, self._domain.user(self._user, task, persona, user_seed)),
+            user=observer.user(plan, self._domain.user(kind, task, persona, user_seed)),
+            user_name=user_name,
             renderer=self._renderer,
             limits=self._limits,
             temperature=self._temperature,
@@ -149,6 +156,13 @@ class DialogueRunner:
         """The episode of a dialogue that was cut off from outside."""
         return self._live.pop(plan.key).broken_off(error)
 
-    def _persona(self, key: EpisodeKey) -> str:
-        rng = generator(key.run_seed, key.phase, key.iteration, key.task_id, "persona")
-        return self._domain.draw_persona(self._tasks[key.task_id], rng)
+    def _who_is_she(self, key: EpisodeKey, what: str) -> random.Random:
+        """Draws who the user is: for each group, or for each of its episodes."""
+        parts = (key.run_seed, key.phase, key.iteration, key.task_id, what)
+        return (
+            generator(*parts, key.sample) if self._limits.vary == "persona" else generator(*parts)
+        )
+
+    def _whose_draws(self, key: EpisodeKey) -> EpisodeKey:
+        """The episode whose user's draws these are: its own, or those of the first of the group."""
+        return msgspec.structs.replace(key, sample=0) if self._limits.vary == "nothing" else key

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec
+from muarl.spec.knobs import KnobsSpec
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
@@ -57,7 +58,7 @@ class PersonaSpec(Spec):
     """A manner of being a user."""
 
     style: str
-    """In words, for LLM users and for readers."""
+    """Her manner in words, for LLM users and for readers."""
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How often she is drawn, beside the other personas of a task: 2 is twice as often as 1."""
     disclose: dict[Id, Disclosure] = {}
@@ -66,6 +67,20 @@ class PersonaSpec(Spec):
     """Unhelpful messages in a row that are borne; at the next the user leaves."""
     changes_mind: bool = False
     """At the first question whether to go ahead, she turns to the request's `instead`."""
+    verbosity: Literal["terse", "usual", "talkative"] = "usual"
+    """Scripted users choose among the shorter or the longer half of the wordings that fit."""
+    tone: Id | None = None
+    """Her register: `formal`, `casual`, ...; scripted users take the wordings of `user.voices` of
+    that name."""
+    language: Id | None = None
+    """`fr`, `Portuguese`, ...; likewise, and before those of her tone."""
+    knowledge: str = ""
+    """What she knows of the matter, in words, for LLM users and for readers; what she does not know
+    of a task is `disclose: never`."""
+    goals: list[str] = []
+    """What she wants beside the task's goal, in words, likewise."""
+    knobs: KnobsSpec = KnobsSpec()
+    """How often she shows a behaviour; a run's user may say otherwise."""
     phrasings: SplitPhrasings = {}
     """This persona's own wordings; an act given here replaces the domain's."""
 
@@ -79,7 +94,11 @@ class UserScriptSpec(Spec):
     counts, in the order of the file."""
     phrasings: SplitPhrasings
     """Split to act to templates. Acts: `open`, `next`, `ask:<intent>`, `tell:<fact>`, `confirm`,
-    `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`."""
+    `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`; and, with words of
+    their own where none are given, `partly:<fact>`, `refuse`, `silence`, `digress`, `unavailable`,
+    `push_back`, `challenge`, `pass`."""
+    voices: dict[Id, SplitPhrasings] = {}
+    """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
 
 
 class DomainSpec(Spec):

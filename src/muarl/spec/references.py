@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.errors import did_you_mean
-from muarl.spec.domain import DomainSpec, SplitPhrasings, UserScriptSpec
+from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
 from muarl.spec.run import RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
-from muarl.spec.wording import slots, unsayable
+from muarl.spec.wording import BUILT_IN, slots, unsayable
 
 ANY_SPLIT = "any"
 
@@ -28,7 +28,9 @@ _AGENT_ACTS = ("confirm", "refuse", "done")
 _USER_ACTS = (
     *("open", "next", "confirm", "deny", "change", "accept_refusal"),
     *("unknown", "unclear", "stop", "abandon"),
+    *(act for act in BUILT_IN if act != "partly"),
 )
+_ACTS_ON_FACTS = ("ask:", "tell:", "partly:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         for finding in _phrasings(persona.phrasings, splits):
             yield finding.below(*at, "phrasings")
         if domain.user is not None:
+            yield from (f.below(*at) for f in _voice(persona, domain.user))
             facts = _facts_spoken_of(domain)
             for fact in persona.disclose:
                 if fact not in facts:
@@ -75,6 +78,9 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
                     yield Finding((*at, "disclose", fact), message, True)
     if domain.user is not None:
         yield from (f.below("user", "phrasings") for f in _phrasings(domain.user.phrasings, splits))
+        for voice, phrasings in domain.user.voices.items():
+            of_voice = _phrasings(phrasings, splits)
+            yield from (f.below("user", "voices", voice) for f in of_voice)
         yield from (f.below("user", "understands") for f in _understands(domain.user))
 
 
@@ -260,8 +266,8 @@ def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[F
         if splits and split not in (*splits, ANY_SPLIT):
             yield Finding((split,), unknown("split", split, [*splits, ANY_SPLIT]), True)
         for act, templates in acts.items():
-            if act not in _USER_ACTS and not act.startswith(("ask:", "tell:")):
-                known = [*_USER_ACTS, "ask:<intent>", "tell:<fact>"]
+            if act not in _USER_ACTS and not act.startswith(_ACTS_ON_FACTS):
+                known = [*_USER_ACTS, "ask:<intent>", "tell:<fact>", "partly:<fact>"]
                 yield Finding((split, act), unknown("act", act, known), True)
             if not templates:
                 yield Finding((split, act), f"act {act!r} has no templates; give at least one")
@@ -269,9 +275,20 @@ def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[F
                 for braces in _ODD_SLOT.findall(template):
                     message = f"{braces!r} is no fact's name in braces, and is said as it stands"
                     yield Finding((split, act, index), message)
+                if "{part}" in template and not act.startswith("partly"):
+                    message = "{part} is a part of a value, which only `partly:<fact>` tells"
+                    yield Finding((split, act, index), message)
                 if act.startswith("ask:") and "{request}" in template:
                     message = f"{act!r} is what {{request}} stands for; it cannot hold it"
                     yield Finding((split, act, index), message)
+
+
+def _voice(persona: PersonaSpec, script: UserScriptSpec) -> Iterator[Finding]:
+    """A language or tone that a scripted user of the domain could not speak in."""
+    for field in ("language", "tone"):
+        voice = getattr(persona, field)
+        if voice is not None and voice not in script.voices:
+            yield Finding((field,), f"{unknown('voice', voice, script.voices)} (see user.voices)")
 
 
 def _understands(script: UserScriptSpec) -> Iterator[Finding]:
@@ -288,7 +305,8 @@ def _facts_spoken_of(domain: DomainSpec) -> list[str]:
     assert domain.user is not None
     acts = list(domain.user.understands)
     facts = [act.removeprefix("ask:") for act in acts if act.startswith("ask:")]
-    for phrasings in (domain.user.phrasings, *(p.phrasings for p in domain.personas.values())):
+    of_personas = (persona.phrasings for persona in domain.personas.values())
+    for phrasings in (domain.user.phrasings, *domain.user.voices.values(), *of_personas):
         for told in phrasings.values():
             facts += [act.removeprefix("tell:") for act in told if act.startswith("tell:")]
             facts += [fact for templates in told.values() for t in templates for fact in slots(t)]

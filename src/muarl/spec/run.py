@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import EndpointUrl, Fraction, Id, OneOf, Spec
+from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -85,6 +86,9 @@ class RolloutSpec(Spec):
 
     group_size: Positive = 8
     """Episodes of one task that share a baseline."""
+    vary: Literal["persona", "seed", "nothing"] = "seed"
+    """What differs between the users of a group: who she is (`persona`, and with it all she says),
+    how she says and does it (`seed`), or nothing, so that only the policy's draws do."""
     concurrency: Positive = 256
     """Dialogues alive at once, at most; fewer where the policy's engine has no room for more."""
     at_once: AtOnceSpec = AtOnceSpec()
@@ -111,36 +115,6 @@ class RolloutSpec(Spec):
     """Seconds before the second attempt; doubled for each further one, up to 30, and spread."""
     max_fault_rate: Fraction = 0.2
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
-
-
-class ScriptedUserSpec(Spec):
-    """The domain's scripted user."""
-
-
-class LlmUserSpec(Spec):
-    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
-
-    base_url: EndpointUrl
-    """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
-    """Model name sent to the endpoint."""
-    api_key_env: str | None = None
-    """Environment variable that holds the key; the key itself is never written anywhere."""
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    """Of the user."""
-    max_tokens: Positive = 256
-    """Cap on one user message."""
-    timeout_s: PositiveFloat = 60.0
-    """Seconds one reply may take."""
-
-
-class UserSpec(OneOf):
-    """Who plays the user: one of these."""
-
-    scripted: ScriptedUserSpec | None = None
-    """The domain's scripted user."""
-    llm: LlmUserSpec | None = None
-    """An LLM."""
 
 
 class ColdStartSpec(Spec):

@@ -30,6 +30,8 @@ def language_findings(domain: DomainSpec, tasks: Iterable[TaskSpec]) -> Iterator
             yield Finding(at, unknown("fact", fact, known.facts), True)
     facts = sorted(known.facts | asked)
     yield from _phrasings(domain.user.phrasings, ("user", "phrasings"), facts, known.intents)
+    for voice, phrasings in domain.user.voices.items():
+        yield from _phrasings(phrasings, ("user", "voices", voice), facts, known.intents)
     for name, persona in domain.personas.items():
         at_persona = ("personas", name)
         yield from _phrasings(persona.phrasings, (*at_persona, "phrasings"), facts, known.intents)
@@ -103,7 +105,7 @@ def _phrasings(
     for split, acts in phrasings.items():
         for act, templates in acts.items():
             kind, _, name = act.partition(":")
-            if kind == "tell" and name not in facts:
+            if kind in ("tell", "partly") and name not in facts:
                 yield Finding((*at, split, act), unknown("fact", name, facts), True)
             if kind == "ask" and name not in intents and did_you_mean(name, intents):
                 yield Finding((*at, split, act), unknown("intent", name, intents), True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -34,6 +35,12 @@ class RequestSpec(Spec):
     """What belongs to this request: the order, the city."""
     instead: RequestSpec | None = None
     """At the first confirmation question the user changes her mind to this."""
+
+    def all_facts(self) -> Iterator[FactSpec]:
+        """Its facts, and those of what may replace it."""
+        yield from self.facts
+        if self.instead is not None:
+            yield from self.instead.all_facts()
 
 
 class UserGoalSpec(Spec):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from muarl.spec.base import ID_PATTERN
-from muarl.spec.domain import PersonaSpec, UserScriptSpec
+from muarl.spec.domain import PersonaSpec, Phrasings, SplitPhrasings, UserScriptSpec
 from muarl.spec.task import FactSpec, RequestSpec, TaskSpec
 
 SLOT = re.compile(r"\{(" + ID_PATTERN.strip("^$") + r")\}")
@@ -89,19 +90,52 @@ def _unworded(
 
 
 def fitting(
-    act: str, known: set[str], split: str, script: UserScriptSpec, persona: PersonaSpec
+    act: str,
+    known: AbstractSet[str],
+    split: str,
+    script: UserScriptSpec,
+    persona: PersonaSpec,
 ) -> list[str]:
-    """Templates of an act, her own before the domain's, that need only known facts."""
-    for phrasings in (persona.phrasings, script.phrasings):
+    """Templates of an act that need only known facts."""
+    return [t for t in templates(act, split, script, persona) if slots(t) <= known]
+
+
+def templates(act: str, split: str, script: UserScriptSpec, persona: PersonaSpec) -> list[str]:
+    """How a persona words an act: her own words, her language's, her tone's, the domain's."""
+    voices = [script.voices.get(v, {}) for v in (persona.language, persona.tone) if v]
+    built_in: SplitPhrasings = {"any": BUILT_IN}
+    for phrasings in (persona.phrasings, *voices, script.phrasings, built_in):
         found = [
             template for name in (split, "any") for template in phrasings.get(name, {}).get(act, [])
         ]
         if found:
-            return [template for template in found if slots(template) <= known]
-    return []
+            return found
+    kind, _, fact = act.partition(":")
+    return templates(kind, split, script, persona) if fact and kind == "partly" else []
 
 
 @cache
 def slots(template: str) -> frozenset[str]:
     """Facts that a template tells."""
-    return frozenset(SLOT.findall(template)) - {"request"}
+    return frozenset(SLOT.findall(template)) - RESERVED
+
+
+RESERVED = frozenset({"request", "part"})
+"""Slots that stand for no fact: the wording of a request, and a part of a value."""
+
+BUILT_IN: Phrasings = {
+    "partly": ["it starts with {part}", "{part} something", "the beginning is {part}"],
+    "refuse": ["i'd rather not say", "why do you need that?", "do you really need that?"],
+    "silence": ["..."],
+    "digress": [
+        "my cat just jumped on the table",
+        "it is raining here, by the way",
+        "sorry, the phone rang",
+        "i had such a long day",
+    ],
+    "unavailable": ["can you also book me a taxi?", "could you also water my plants?"],
+    "push_back": ["that can't be right. please {request}", "i insist, please {request}"],
+    "challenge": ["but i never said yes to that", "you never asked me whether you should"],
+    "pass": ["ok", "i see", "all right"],
+}
+"""Words of the acts that knobs bring about, for domains that have none of their own."""

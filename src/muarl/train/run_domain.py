@@ -40,7 +40,8 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
     first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
     run.refuse(_findings(run, domain))
-    domain.user(run.spec.user, first, first.personas[0], 0)
+    for _name, user in run.spec.user.users():
+        domain.user(user, first, first.personas[0], 0)
 
 
 async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:

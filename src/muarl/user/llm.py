@@ -14,7 +14,7 @@ from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_rea
 from muarl.record import UserReply
 from muarl.seeds import derive_seed
 from muarl.spec import PersonaSpec
-from muarl.spec.run import LlmUserSpec
+from muarl.spec.user import LlmUserSpec
 
 STOP = "###STOP###"
 _TRIES = 3
@@ -29,7 +29,7 @@ _ROLE = """\
 You play a person who writes to a company's chat service. The other side is its assistant. Stay \
 this person until the chat ends, and never write the assistant's part.
 
-Your manner: {style}
+Your manner: {manner}
 
 Why you write:
 {goal}
@@ -71,7 +71,9 @@ class LlmUser:
         self._spec = spec
         self._seed = seed
         self._client = client or chat_client(spec)
-        role = _ROLE.format(style=persona.style, goal=goal, stop=STOP)
+        role = _ROLE.format(
+            manner=manner_of(persona), goal="\n".join([goal, *persona.goals]), stop=STOP
+        )
         # Her own lines are the model's ("assistant"), the agent's are the other side's ("user").
         self._said = [ChatMessage("system", role)]
 
@@ -102,6 +104,25 @@ class LlmUser:
             f"the user model {self._spec.model!r} gave no usable message in {_TRIES} tries: the "
             f"last {why}: {answer.text[:_EXCERPT]!r}"
         )
+
+
+_LENGTHS = {"usual": "", "terse": "You use few words.", "talkative": "You use many words."}
+
+
+def manner_of(persona: PersonaSpec) -> str:
+    """How a persona is, in words.
+
+    Example:
+        "Friendly. You use few words. You write in a formal tone. You write in this language: fr."
+    """
+    said = [persona.style, _LENGTHS[persona.verbosity]]
+    if persona.tone is not None:
+        said.append(f"You write in a {persona.tone} tone.")
+    if persona.language is not None:
+        said.append(f"You write in this language: {persona.language}.")
+    if persona.knowledge:
+        said.append(f"What you know of such things: {persona.knowledge}")
+    return " ".join(filter(None, said))
 
 
 def chat_client(spec: LlmUserSpec) -> ChatClient:

@@ -21,7 +21,8 @@ from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
-from muarl.spec.run import RolloutSpec, ScriptedUserSpec, UserSpec
+from muarl.spec.run import RolloutSpec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 AgentFor = Callable[[TaskSpec, random.Random], Agent]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from muarl.messages import ToolSpec
 from muarl.spec import FactSpec, TaskSpec
-from muarl.user.scripted import request_facts
 
 _PLAIN: dict[str, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
@@ -17,7 +16,7 @@ def facts_of(task: TaskSpec) -> list[FactSpec]:
     """Every fact the user holds, those she may change to included."""
     if task.user is None:
         return []
-    wished = [fact for request in task.user.requests for fact in request_facts(request)]
+    wished = [fact for request in task.user.requests for fact in request.all_facts()]
     return [*task.user.facts, *wished]
 
 

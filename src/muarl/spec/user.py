@@ -1,0 +1,76 @@
+"""Who plays the user in a run."""
+
+from __future__ import annotations
+
+import random
+from typing import Annotated
+
+from pydantic import Field
+
+from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
+from muarl.spec.knobs import KnobsSpec
+
+Positive = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+
+class ScriptedUserSpec(Spec):
+    """The domain's scripted user."""
+
+    knobs: KnobsSpec = KnobsSpec()
+    """Behaviours, whatever the persona says of the same ones."""
+
+
+class LlmUserSpec(Spec):
+    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+
+    base_url: EndpointUrl
+    """Endpoint, `http://127.0.0.1:8000/v1`."""
+    model: str
+    """Model name sent to the endpoint."""
+    api_key_env: EnvName | None = None
+    """Environment variable that holds the key; the key itself is never written anywhere."""
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """Of the user."""
+    max_tokens: Positive = 256
+    """Cap on one user message."""
+    timeout_s: PositiveFloat = 60.0
+    """Seconds one reply may take."""
+
+
+class UserKindSpec(OneOf):
+    """One user: one of these."""
+
+    scripted: ScriptedUserSpec | None = None
+    """The domain's scripted user."""
+    llm: LlmUserSpec | None = None
+    """An LLM."""
+
+
+class PooledUserSpec(Spec):
+    """One of several users."""
+
+    weight: PositiveFloat = 1.0
+    """How often she is drawn, beside the others: 2 is twice as often as 1."""
+    user: UserKindSpec
+    """Who she is."""
+
+
+class UserSpec(UserKindSpec):
+    """Who plays the user: one of these, or a pool of several of which each dialogue draws one."""
+
+    pool: Annotated[dict[Id, PooledUserSpec], Field(min_length=1)] | None = None
+    """Name to user, as episodes and summaries call her; `rollout.vary` says whether a group shares
+    her."""
+
+    def users(self) -> list[tuple[str, UserKindSpec]]:
+        """Name and spec of each that may be drawn; the only one has no name."""
+        if self.pool is None:
+            return [("", self)]
+        return [(name, pooled.user) for name, pooled in self.pool.items()]
+
+    def draw(self, rng: random.Random) -> tuple[str, UserKindSpec]:
+        """One of them, by weight; where there is one, nothing is drawn."""
+        if self.pool is None:
+            return "", self
+        return rng.choices(self.users(), [pooled.weight for pooled in self.pool.values()])[0]
