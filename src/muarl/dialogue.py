@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muarl.authors import blame
 from muarl.domain import Domain
-from muarl.errors import EpisodeError, PolicyError, UserError
+from muarl.errors import EpisodeError, UserError
 from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
-from muarl.policy.flaws import flaw_of
+from muarl.policy.flaws import sound_message
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
 from muarl.seeds import derive_seed
@@ -220,13 +219,7 @@ class Dialogue:
         )
         gate, seconds = self._gates.messages, self._limits.message_s
         async with self._waits.on("policy message", str(turn), gate, seconds):
-            try:
-                generation = await self._policy.generate(request)
-            except OSError as error:  # a policy of somebody's own, whose connection failed
-                raise PolicyError(f"the policy raised {blame(error)}") from error
-        if flaw := flaw_of(generation, request, self._renderer.tokenizer.vocab_size):
-            raise PolicyError(f"the engine {flaw}")
-        return generation
+            return await sound_message(self._policy, request, self._renderer.tokenizer.vocab_size)
 
     def _record(self, prompt: list[int], generation: Generation) -> Turn:
         """Append what was sent and sampled to the running sample."""
