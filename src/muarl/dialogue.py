@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, UserError
+from muarl.gate import current_lane
 from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
@@ -113,6 +114,7 @@ class Dialogue:
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
         waits = self._waits
+        current_lane.set(waits.lane)
         try:
             waits.now = "the start of the tool server"
             async with self._server.session(self._world) as session:
