@@ -277,6 +277,18 @@ class TestStart:
                 async with policy_of([fake]):
                     pass
 
+    async def test_a_server_for_shorter_contexts_is_refused(self) -> None:
+        async with fake_vllm(2) as fakes:
+            fakes[1].max_model_len = 512
+            says = rf"{fakes[1].url} holds contexts of 512 tokens; .* 1024 .*--max-model-len 1024"
+            with pytest.raises(SetupError, match=says):
+                async with policy_of(fakes, context_tokens=1024):
+                    pass
+            for enough in (1024, 0):
+                fakes[1].max_model_len = enough
+                async with policy_of(fakes, context_tokens=1024):
+                    pass
+
     async def test_a_newer_vllm_is_tried_with_a_warning(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -80,6 +80,7 @@ class VllmServerPolicy:
         sync_timeout_s: float = 300.0,
         logprob_tolerance: float = HALF_TOLERANCE,
         weights_dir: str | Path | None = None,
+        context_tokens: int | None = None,
     ) -> None:
         """Describe the servers; entering the context looks at them.
 
@@ -92,6 +93,7 @@ class VllmServerPolicy:
             logprob_tolerance: Largest gap a probe may show; 1e-4 fits servers in float32.
             weights_dir: Folder on a file system that the servers share with this process, for new
                 weights; None takes one in memory, for servers on this machine.
+            context_tokens: What a context must be able to hold; None: anything.
 
         Raises:
             SetupError: The key is not set.
@@ -103,6 +105,7 @@ class VllmServerPolicy:
         self._sync_timeout_s = sync_timeout_s
         self.logprob_tolerance = logprob_tolerance
         self._weights_dir = weights_dir
+        self._context_tokens = context_tokens
         self._labels = WeightLabels()
         self._folder: Path | None = None
         self._call: Call
@@ -311,7 +314,7 @@ class VllmServerPolicy:
 
         async def one(endpoint: Endpoint) -> None:
             try:
-                facts.append(await look_at(self._call, endpoint.url))
+                facts.append(await look_at(self._call, endpoint.url, self._context_tokens))
             except SetupError as problem:
                 problems.append(str(problem))
 
