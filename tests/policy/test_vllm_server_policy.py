@@ -16,7 +16,9 @@ from safetensors.torch import save_file
 
 from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
 from muarl.http.breaker import Breaker
+from muarl.http.retry import PassingFailure
 from muarl.policy import EngineLoad, GenerateRequest, Generation
+from muarl.policy.vllm_load import LoadReader
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.testing.http_server import HTTP_FAULTS, HttpAnswer
 from muarl.testing.plan import FaultPlan
@@ -427,4 +429,24 @@ async def test_the_load_is_read_when_somebody_looks_message_or_not(
         with anyio.fail_after(20):
             while (load := policy.load()) is None:
                 await anyio.lowlevel.checkpoint()
-        assert load == EngineLoad(running=6, waiting=4, kv_use=0.25, preemptions=2)
+        assert load == EngineLoad(running=6, waiting=4, kv_use=0.25, preemptions=0)
+
+
+async def test_a_server_that_misses_a_reading_is_not_taken_for_one_that_is_full() -> None:
+    """Its count of preemptions would seem to come anew, and admission back off."""
+    counts: dict[str, int | None] = {"a": 3, "b": 40}
+
+    async def call(method: str, url: str, body: bytes = b"") -> bytes:
+        count = counts[url.removesuffix("/metrics")]
+        if count is None:
+            raise PassingFailure("cannot be reached")
+        return b"vllm:num_preemptions_total %d\n" % count
+
+    reader = LoadReader(call, ["a", "b"])
+    seen = []
+    for said in ({"a": 3, "b": 40}, {"a": 3, "b": None}, {"a": 4, "b": 40}, {"a": 4, "b": 2}):
+        counts.update(said)
+        load = await reader._read()
+        assert load is not None
+        seen.append(load.preemptions)
+    assert seen == [0, 0, 1, 1]
