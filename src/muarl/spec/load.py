@@ -20,16 +20,15 @@ from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting
 from muarl.spec.located import Located, in_order
+from muarl.spec.presets import overlay_file
 from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile
+from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
-
-NEWEST_VERSION = 1
-"""Newest form of spec files that this muarl reads."""
 
 
 def load_spec(path: str | Path, model: type[S]) -> Located[S]:
@@ -143,8 +142,8 @@ def load_run(
 
     Args:
         path: The run file.
-        overlays: Files that hold a part of one; each replaces what those before it say. Paths in
-            them are relative to themselves.
+        overlays: Files that hold a part of one, or `preset:NAME`; each replaces what those before it
+            say. Paths in them are relative to themselves.
         settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
             are relative to the current folder.
 
@@ -154,8 +153,9 @@ def load_run(
     path = Path(path)
     layers: list[Node] = []
     problems: list[Problem] = []
-    for file in map(Path, (path, *overlays)):
+    for named in (path, *overlays):
         try:
+            file = overlay_file(named)
             root, found = _document(file, RunSpec)
         except SpecError as error:
             problems += error.problems
@@ -194,8 +194,10 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
         raise SpecError([*problems, Problem(*root.place, message)])
     if other := of_another_kind(root.data, model):
         raise SpecError([Problem(*root.place, other)])
-    if too_new := _too_new(root):
-        raise SpecError([too_new])
+    if newer := too_new(root, model):
+        raise SpecError([newer])
+    if not problems and is_old(root, model):
+        root = upgraded(root, text, model)
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
     if variables.BEGINS in text:
@@ -235,14 +237,3 @@ def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
     folder = domain.path.parent
     found = (path for name in domain.spec.tasks.files for path in sorted(folder.glob(name)))
     return list(dict.fromkeys(found))
-
-
-def _too_new(root: Node) -> Problem | None:
-    version = root.data.get("version")
-    if type(version) is not int or version <= NEWEST_VERSION:
-        return None
-    message = (
-        f"version {version} is newer than this muarl reads ({NEWEST_VERSION}); "
-        f"update it with `pip install -U muarl`"
-    )
-    return Problem(*root.children["version"].place, message)
