@@ -24,6 +24,7 @@ from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile
+from muarl.version import __version__
 
 S = TypeVar("S", bound=Spec)
 
@@ -222,7 +223,7 @@ def _too_new(root: Node) -> Problem | None:
     if type(version) is not int or version <= NEWEST_VERSION:
         return None
     message = (
-        f"version {version} is newer than this muarl reads ({NEWEST_VERSION}); "
-        f"update it with `pip install -U muarl`"
+        f"version {version} is newer than muarl {__version__} reads ({NEWEST_VERSION}); write "
+        f"{NEWEST_VERSION}, or use the muarl that the file was written for"
     )
     return Problem(*root.children["version"].place, message)

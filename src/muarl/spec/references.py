@@ -10,11 +10,12 @@ import ast
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.errors import did_you_mean
+from muarl.spec.declared_tools import domain_tool_findings, task_tool_findings
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
+from muarl.spec.finding import Finding, unknown
 from muarl.spec.run import RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
@@ -33,35 +34,12 @@ _USER_ACTS = (
 _ACTS_ON_FACTS = ("ask:", "tell:", "partly:")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong in a model.
-
-    Attributes:
-        loc: Path to the field.
-        message: What is wrong, what was expected, what to do.
-        at_key: The key at `loc` is wrong, not its value.
-    """
-
-    loc: tuple[str | int, ...]
-    message: str
-    at_key: bool = False
-
-    def below(self, *above: str | int) -> Finding:
-        """The same finding in a larger model that holds this one at `above`."""
-        return Finding((*above, *self.loc), self.message, self.at_key)
-
-
-def unknown(kind: str, name: str, choices: Collection[str]) -> str:
-    """What to say about a name that refers to nothing."""
-    known = ", ".join(choices) or "none"
-    return f"unknown {kind} {name!r}{did_you_mean(name, choices) or f'; known: {known}'}"
-
-
 def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     """Dangling names of a domain's file."""
     yield from _domain_files(domain, folder)
     yield from _servers(domain, folder)
+    yield from domain_tool_findings(domain)
+    yield from _queries_of_no_database(domain, domain)
     if not any(persona.weight for persona in domain.personas.values()):
         yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
     splits = domain.tasks.splits
@@ -117,6 +95,8 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
             yield from (f.below("user", "requests", index) for f in _request(request))
     if domain is None:
         return
+    yield from task_tool_findings(task, domain)
+    yield from _queries_of_no_database(task, domain)
     dangling = False
     for index, persona in enumerate(task.personas):
         if persona not in domain.personas:
@@ -219,6 +199,18 @@ def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int,
                     yield (field, index, *below, "python", "function"), part.python.function
 
 
+def _queries_of_no_database(holder: DomainSpec | TaskSpec, domain: DomainSpec) -> Iterator[Finding]:
+    """`sql` predicates over a world that is a document."""
+    if domain.world.sql is not None:
+        return
+    for field in ("reward", "training_reward", "metrics"):
+        for index, predicate in enumerate(getattr(holder, field) or ()):
+            for below, part in predicate.walk():
+                if part.sql is not None:
+                    message = "the world is no database; use a `world` predicate"
+                    yield Finding((field, index, *below, "sql"), message, at_key=True)
+
+
 def _no_file(folder: Path, reference: str, what: str = "file") -> str:
     target = folder / reference
     if os.path.lexists(target):
@@ -237,7 +229,10 @@ def _no_python(folder: Path, reference: str) -> str:
         return _no_file(folder, file)
     try:
         tree = ast.parse((folder / file).read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
+    except SyntaxError as error:
+        at = f"{folder / file}:{error.lineno}:{error.offset}" if error.lineno else file
+        return f"{file} is not readable Python: {error.msg} ({at})"
+    except (ValueError, RecursionError, MemoryError, OSError) as error:
         return f"{file} is not readable Python: {error}"
     names = set(_top_level_names(tree.body))
     if name in names or "*" in names:
