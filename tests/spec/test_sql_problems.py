@@ -12,6 +12,8 @@ from muarl.errors import SpecError
 from muarl.spec import dump_spec, load_domain_spec, load_spec, load_task_files
 from muarl.spec.domain import DomainSpec
 
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+
 
 @pytest.fixture(autouse=True)
 def _sound(tmp_path: Path) -> None:
@@ -127,6 +129,10 @@ def test_gold_calls_that_the_tools_would_refuse_are_found_without_starting_them(
         ("more.sql", "CREATE TABLE a (b TEXT);\nCREATE TABEL c (d);\nATTACH 'x' AS y;",
          ['more.sql:2:8: near "TABEL": syntax error',
           "more.sql:3:1: a schema creates tables and inserts rows; ATTACH is not allowed"]),
+        ("more.sql", f"CREATE TABLE log (what TEXT);\nINSERT INTO log {ENDLESS};",
+         ["more.sql:2:1: it takes more than 5,000,000 steps"]),
+        ("more.sql", f"CREATE TABLE log AS {ENDLESS};",
+         ["more.sql:1:1: it takes more than 5,000,000 steps"]),
         ("books.csv", "id,stat\nB2,out\n",
          ["books.csv:1:1: table 'books' has no column 'stat'; did you mean 'state'?"]),
         ("books.csv", "id,state\nB2,out\nB5,\n",
