@@ -8,6 +8,7 @@ MuarlError
 │   ├── UserError          the user simulator broke its contract
 │   ├── EndpointError      the endpoint behind an LLM user is down, refuses or answers nonsense
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
+│   ├── SyncError          what keeps a user's device and the world in step failed
 │   ├── RewardError        a predicate raised
 │   └── EpisodeTimeout     which deadline passed, and how long it was
 ├── RecordError            an unreadable, damaged or too new record, or one that cannot be written
@@ -15,6 +16,8 @@ MuarlError
 └── TrainError
     ├── NonFiniteLoss      the step and what was not finite
     └── WeightSyncError    the sampler does not hold the trainer's weights
+
+One thing is no error: OldVersionWarning, a spec file that has an old form and is read all the same.
 """
 
 from __future__ import annotations
@@ -104,6 +107,10 @@ class ToolServerError(EpisodeError):
     """A tool server could not be started, hung, or died (infrastructure)."""
 
 
+class SyncError(EpisodeError):
+    """A domain's `sync` failed in the middle of a dialogue (infrastructure: the author's bug)."""
+
+
 class RewardError(EpisodeError):
     """A predicate raised while it was evaluated (infrastructure: the author's bug)."""
 
@@ -140,3 +147,7 @@ class NonFiniteLoss(TrainError):
 
 class WeightSyncError(TrainError):
     """After a weight sync the sampler does not answer with the trainer's weights."""
+
+
+class OldVersionWarning(UserWarning):
+    """A spec file has an old form; it is read all the same."""

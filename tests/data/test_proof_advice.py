@@ -21,7 +21,7 @@ REWARD = "  - gold_world: true"
         (
             break_domain(REWARD, f"{REWARD}\n  - all: [{{called: {{tool: look}}}}]"),
             ("look was not called successfully; `called` wants look, and no gold call is one: `gold` "
-            "lists all that the agent must call, reads too; add it there"),
+            "lists all that must be called, reads too; add it there"),
         ),
         (
             break_tools('return "ok"', "return 3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -19,17 +20,14 @@ from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting
 from muarl.spec.located import Located, in_order
-from muarl.spec.references import domain_findings, run_findings, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile
-from muarl.version import __version__
+from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
-
-NEWEST_VERSION = 1
-"""Newest form of spec files that this muarl reads."""
 
 
 def load_spec(path: str | Path, model: type[S]) -> Located[S]:
@@ -94,11 +92,30 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
                 message = f"task id {task.id!r} is also in {homes[task.id]}; ids are unique"
                 problems.append(file.problem(("tasks", index, "id"), message))
         loaded.append(file)
+    problems += _split_problems(domain, loaded)
     if not problems and domain.spec.world.sql is not None:
         problems += _patch_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
+
+
+def _split_problems(
+    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
+) -> Iterator[Problem]:
+    tasks = [
+        (file, index, task.split) for file in files for index, task in enumerate(file.spec.tasks)
+    ]
+    used = Counter(split for _, _, split in tasks)
+    misspelt = misspelt_splits(used, domain.spec)
+    for file, index, split in tasks:
+        if split in misspelt:
+            message = (
+                f"split {split!r} has {used[split]} {'task' if used[split] == 1 else 'tasks'}, "
+                f"{misspelt[split]!r} has {used[misspelt[split]]}; did you mean "
+                f"{misspelt[split]!r}? Else choose a name that is less like it"
+            )
+            yield file.problem(("tasks", index, "split"), message)
 
 
 def _patch_problems(
@@ -175,8 +192,10 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
         raise SpecError([*problems, Problem(*root.place, message)])
     if other := of_another_kind(root.data, model):
         raise SpecError([Problem(*root.place, other)])
-    if too_new := _too_new(root):
-        raise SpecError([too_new])
+    if newer := too_new(root, model):
+        raise SpecError([newer])
+    if not problems and is_old(root, model):
+        root = upgraded(root, text, model)
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
     if variables.BEGINS in text:
@@ -216,14 +235,3 @@ def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
     folder = domain.path.parent
     found = (path for name in domain.spec.tasks.files for path in sorted(folder.glob(name)))
     return list(dict.fromkeys(found))
-
-
-def _too_new(root: Node) -> Problem | None:
-    version = root.data.get("version")
-    if type(version) is not int or version <= NEWEST_VERSION:
-        return None
-    message = (
-        f"version {version} is newer than muarl {__version__} reads ({NEWEST_VERSION}); write "
-        f"{NEWEST_VERSION}, or use the muarl that the file was written for"
-    )
-    return Problem(*root.children["version"].place, message)

@@ -123,16 +123,20 @@ def watching(domain: Domain, on_found: Callable[[str], None]) -> Iterator[None]:
     Raises:
         SpecError: Its server cannot be imported.
     """
-    if not any(isinstance(spec, PythonToolsSpec) for spec in domain.spec.tools):
+    if not any(isinstance(spec, PythonToolsSpec) for spec in domain.spec.all_servers):
         yield
         return
-    server = domain.server
+    agent, user = domain.server, domain.user_server
     with LoopWatch(on_found) as watch:
-        domain.server = _WatchedServer(server, watch)
+        domain.server = _WatchedServer(agent, watch)
+        if user is not None:
+            domain.user_server = _WatchedServer(user, watch)
         try:
             yield
         finally:
-            domain.server = server
+            domain.server = agent
+            if user is not None:
+                domain.user_server = user
 
 
 class _WatchedServer:
