@@ -24,7 +24,7 @@ Declared = Mapping[str, SqlToolSpec]
 
 def declared_tools(domain: DomainSpec) -> dict[Who, Declared]:
     """Side to its tools, where all of them stand in the domain's file under names of their own."""
-    sides: dict[Who, Sequence[ToolsSpec]] = {"agent": domain.tools, "user": []}
+    sides: dict[Who, Sequence[ToolsSpec]] = {"agent": domain.tools}
     if domain.device is not None:
         sides["user"] = domain.device.tools
     found: dict[Who, Declared] = {}
