@@ -7,6 +7,8 @@ a dialogue never fails for its wording, and rates of knobs are exactly those of 
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from muarl.http.chat_client import ChatClient, ChatMessage, strip_reasoning
 from muarl.record import UserReply
 from muarl.seeds import derive_seed
@@ -106,4 +108,4 @@ class WordedUser:
 
 
 def _with_text(draft: UserReply, text: str, breaches: list[str]) -> UserReply:
-    return UserReply(text, draft.stop, draft.act, draft.knobs, draft.chances, tuple(breaches))
+    return structs.replace(draft, text=text, breaches=tuple(breaches))
