@@ -24,6 +24,9 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl check domains/handset",
+    ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
+    ".venv/bin/muarl replay runs/handset-rollout",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -44,6 +47,7 @@ PLAN = [
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
+    ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",

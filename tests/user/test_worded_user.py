@@ -14,6 +14,7 @@ from test_knobs import user as scripted
 from test_steered_user import SPEC, Model
 
 from muarl.errors import RecordError, SpecError, UserError
+from muarl.messages import ToolCall
 from muarl.record import UserReply
 from muarl.seeds import generator
 from muarl.spec.user import UserSpec
@@ -83,6 +84,17 @@ def test_silence_and_slips_of_the_keys_are_left_as_they_are() -> None:
     assert not model.asked
 
 
+def test_what_she_did_on_her_device_stays_in_the_reply() -> None:
+    class Acting:
+        async def open(self) -> UserReply:
+            return UserReply("cancel W42", act="open", calls=[ToolCall("1", "look", {})])
+
+    her, _ = worded("Please cancel W42.")
+    her._scripted = Acting()  # type: ignore[assignment]
+    opening = talk(her)[0]
+    assert (opening.text, [call.name for call in opening.calls]) == ("Please cancel W42.", ["look"])
+
+
 # --- replay ---------------------------------------------------------------------------------------
 
 
@@ -144,7 +156,7 @@ def test_a_line_that_is_no_dialogue_is_named(tmp_path: Path, line: str, message:
 
 def made(kind: dict[str, Any], persona: str = "plain") -> User:
     task = desk().tasks("train")[1]
-    who = UserSpec.model_validate(kind)
+    who = UserSpec.model_validate(kind, strict=True)  # as files are
     return desk().user(who, task.model_copy(update={"id": "a"}), persona, seed=3)
 
 
@@ -154,7 +166,7 @@ ENDPOINT = {"base_url": "http://127.0.0.1:1/v1", "model": "tiny"}
 def test_a_domain_makes_every_kind_of_user(people: Path) -> None:
     kinds = {
         "scripted": {},
-        "llm": {**ENDPOINT, "candidates": 5, "knobs": {"unsure": 0.5}},
+        "llm": {**ENDPOINT, "candidates": 5, "guards": ["leak"], "knobs": {"unsure": 0.5}},
         "worded": {"llm": ENDPOINT, "knobs": {"typos": 0.1}},
         "replay": {"file": str(people)},
     }
