@@ -63,7 +63,7 @@ def documents() -> dict[str, str]:
     from muarl.spec.reference import reference_pages
 
     pages = {f"reference/{name}": text for name, text in reference_pages().items()}
-    return {"cli.md": cli_page(), **pages, "reference/user-figures.md": figures_page()}
+    return {"cli.md": cli_page(), **pages, "user-figures.md": figures_page()}
 
 
 def _write(files: Mapping[Path, str]) -> None:

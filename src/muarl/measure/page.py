@@ -13,7 +13,7 @@ _HEAD = """\
 
 # Figures of users
 
-What `muarl users` prints; [Users, measured](../user-metrics.md) says how to read it. All are decided by
+What `muarl users` prints; [Users, measured](user-metrics.md) says how to read it. All are decided by
 the words, the ledger and the tools' record (tier T0). *Better* says which way, where one way is;
 `compare` is for what is neither good nor bad by itself, and is read beside people or another user.
 """
