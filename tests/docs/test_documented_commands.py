@@ -31,7 +31,6 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
-    ".venv/bin/muarl check domains/library",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
 """Commands that are carried out, in order."""
