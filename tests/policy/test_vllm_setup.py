@@ -88,7 +88,7 @@ with nothing_outlives_us([psutil.Process(engine.pid)], sys.argv[1]):
 def test_a_block_that_ends_leaves_processes_and_folder_alone(tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil", reason="psutil comes with vLLM")
     with subprocess.Popen(["sleep", "600"]) as engine:
-        with nothing_outlives_us([psutil.Process(engine.pid)], str(tmp_path)):
+        with nothing_outlives_us([psutil.Process(engine.pid)], tmp_path):
             pass
         assert engine.poll() is None
         assert tmp_path.exists()

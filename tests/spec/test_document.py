@@ -110,7 +110,7 @@ def test_what_a_spec_cannot_hold_is_noted_at_its_place(text: str, problem: str) 
         ("a: *x", "1:4: alias *x names no anchor that ends before it"),
         ("a: &x [*x]", "1:8: alias *x names no anchor that ends before it"),
         ("a: b\0c", "1:5: the character '\\x00' is not allowed in YAML"),
-        ('a: "\\UFFFFFFFF"', "0:0: not valid YAML: "),
+        ('a: "\\UFFFFFFFF"', "1:2: not valid YAML: what follows holds an escape of no character: "),
         ("[" * 70 + "]" * 70, f"1:65: nested more than {MAX_DEPTH} levels deep"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -144,6 +145,29 @@ async def test_a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed(
     assert not children()
 
 
+async def test_what_a_server_started_and_left_behind_goes_with_it_L7(tmp_path: Path) -> None:
+    # It ends by itself at the end of its input, as the SDK expects; a child of its own does not.
+    starts = "import os, subprocess, sys; p = subprocess.Popen(['sleep', '600']); "
+    notes = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); "
+    serves = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    _, *script = sound_server()
+    command = [sys.executable, "-c", starts + notes + serves, *script]
+    async with StdioToolServer(command, tmp_path).session(base()) as session:
+        await session.call(call("get", key="open"))
+        left = int((tmp_path / "pid").read_text())
+        assert is_running(left)
+    with anyio.fail_after(60):
+        while is_running(left):  # noqa: ASYNC110 - killed, but perhaps not quite gone
+            await anyio.sleep(0.01)
+    assert not children()
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is alive; one that its parent has not asked about is not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    return state.stdout.strip()[:1] not in (b"", b"Z")
+
+
 async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
     server = StdioToolServer(["no-such-program", "--fast"], tmp_path)
     with pytest.raises(ToolServerError, match=r"`no-such-program --fast` did not start: .*No such"):
@@ -257,5 +281,6 @@ async def test_home_files_environment_and_secrets_reach_the_process_and_secrets_
 async def test_the_python_of_a_command_is_the_one_that_runs_muarl(tmp_path: Path) -> None:
     _, *script = sound_server()
     async with StdioToolServer(["python", *script], tmp_path).session(base()):
-        (child,) = children()
+        (shell,) = children()
+        child = Path(f"/proc/{shell}/task/{shell}/children").read_text().strip()
         assert Path(f"/proc/{child}/exe").resolve() == Path(sys.executable).resolve()

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import multiprocessing
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from multiprocessing.process import BaseProcess
@@ -29,6 +28,7 @@ import anyio
 import anyio.to_thread
 
 from muarl.errors import PolicyError, SetupError, WeightSyncError
+from muarl.own_folder import own_folder
 from muarl.policy.logprob_probe import LogprobProbe, tolerance_of
 from muarl.policy.protocol import (
     EngineLoad,
@@ -326,9 +326,8 @@ class VllmPolicy:
                 ) from error
         self._processes = set(multiprocessing.active_children()) - before
         self._held = ExitStack()
-        folder = tempfile.TemporaryDirectory(prefix="muarl-weights-", dir=tmpfs())
-        self._folder = Path(self._held.enter_context(folder))
-        self._held.enter_context(nothing_outlives_us(family(self._processes), folder.name))
+        self._folder = self._held.enter_context(own_folder(tmpfs(), "muarl-weights-"))
+        self._held.enter_context(nothing_outlives_us(family(self._processes), self._folder))
         self.staging_dir.mkdir()
         self._tied_dir.mkdir()
 

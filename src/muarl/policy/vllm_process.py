@@ -115,7 +115,7 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 @contextmanager
-def nothing_outlives_us(processes: list[Any], folder: str) -> Iterator[None]:
+def nothing_outlives_us(processes: list[Any], folder: Path) -> Iterator[None]:
     """While this is open and should this process be killed, the others go and the folder with them.
 
     vLLM's processes outlive a parent that was killed, two gigabytes each, and so does a folder in
@@ -123,7 +123,7 @@ def nothing_outlives_us(processes: list[Any], folder: str) -> Iterator[None]:
     """
     names = [f"{process.pid}:{process.create_time()}" for process in processes]
     with subprocess.Popen(
-        [sys.executable, "-c", _WATCH, folder, *names],
+        [sys.executable, "-c", _WATCH, str(folder), *names],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -17,7 +17,6 @@ Runs on asyncio and on trio. Invariants, those marked with a test on a real serv
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -35,6 +34,7 @@ from muarl.http.call import Call, Refused, call, persistently, reported
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure, wait_of
 from muarl.http.transport import connections
+from muarl.own_folder import own_folder
 from muarl.policy.fleet import Endpoint, Fleet
 from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
@@ -144,11 +144,9 @@ class VllmServerPolicy:
                     self._labels.found(server.label, self._version)
             self._load_reader = LoadReader(self._call, self.urls)
             if all(server.takes_weights for server in facts):
-                folder = tempfile.TemporaryDirectory(
-                    prefix="muarl-weights-", dir=self._weights_dir or tmpfs()
-                )
-                self._folder = Path(held.enter_context(folder))
-                held.enter_context(nothing_outlives_us([], folder.name))
+                place = self._weights_dir or tmpfs()
+                self._folder = held.enter_context(own_folder(place, "muarl-weights-"))
+                held.enter_context(nothing_outlives_us([], self._folder))
                 self.staging_dir.mkdir()
                 (self._folder / "tied").mkdir()
             reading = await held.enter_async_context(anyio.create_task_group())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from muarl.errors import SetupError
+from muarl.own_folder import own_folder
 from muarl.record.claim import claimed
 from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
@@ -40,16 +40,15 @@ def placed(
         pass  # said before any work is done, and looked at again after it
     with saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        fresh = Path(beside) / path.name
+    with ExitStack() as held:
+        with saving(path):
+            beside = held.enter_context(own_folder(path.parent, f".{path.name}-"))
+        fresh = beside / path.name
         yield fresh
         with saving(path), _replaceable(path, overwrite, marker):
             if path.is_dir():
                 shutil.rmtree(path)
             os.replace(fresh, path)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager

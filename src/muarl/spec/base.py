@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -30,12 +31,18 @@ class OneOf(Spec):
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 PYTHON_REF_PATTERN = r"^([\w-]+/)*[\w-]+\.py:\w+$"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+SECRET_KEY = re.compile(r"(?i)(token|secret|password|api[_-]?key|credentials?)$")
+"""What a key ends in whose value is a secret."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """An identifier: letters, digits, `_`, `-`, `.`."""
 
 PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
+
+EnvName = Annotated[str, Field(pattern=ENV_NAME_PATTERN)]
+"""Name of an environment variable that holds a secret; the secret itself is never written."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 

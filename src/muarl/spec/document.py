@@ -67,6 +67,7 @@ class Node:
         place: Where the value begins.
         children: Key or index to the nodes below.
         keys: For a mapping, where each key stands.
+        quoted: For a text, whether it was written as one, in quotes or as a block.
         mended: For a mapping, where an overlay last spoke of it, if one did.
         size: Values in it, itself included, aliases expanded.
         height: Levels of nesting, itself included, aliases expanded.
@@ -76,6 +77,7 @@ class Node:
     place: Place
     children: dict[str | int, Node] = field(default_factory=dict)
     keys: dict[str, Place] = field(default_factory=dict)
+    quoted: bool = False
     mended: Place | None = None
     size: int = 1
     height: int = 1
@@ -142,6 +144,7 @@ class _Reader:
         self._text, self._path = text, path
         self._anchors: dict[str, Node] = {}
         self._events = YAML(typ="safe", pure=True).parse(text)
+        self._read_to = Place(path, 1, 1)
 
     def document(self) -> Node:
         if len(self._text) > MAX_CHARS:
@@ -163,7 +166,7 @@ class _Reader:
 
     def _next(self) -> Any:
         try:
-            return next(self._events)
+            event = next(self._events)
         except ReaderError as error:
             before = self._text[: error.position]
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -174,7 +177,10 @@ class _Reader:
             self._give_up(self._place(mark), f"not valid YAML: {_in_words(error)}")
         except (YAMLError, ValueError, OverflowError) as error:
             # Escapes of impossible characters escape ruamel as bare arithmetic errors.
-            self._give_up(self._place(), f"not valid YAML: {error}")
+            said = f"not valid YAML: what follows holds an escape of no character: {error}"
+            self._give_up(self._read_to, said)
+        self._read_to = self._place(event.end_mark)
+        return event
 
     def _node(self, event: Any, depth: int) -> Node:
         place = self._place(event.start_mark)
@@ -187,7 +193,7 @@ class _Reader:
         if event.ctag is not None:
             self._note(place, f"tag {str(event.ctag)[:60]!r} is not allowed; write plain data")
         if isinstance(event, ScalarEvent):
-            node = Node(self._scalar(event), place)
+            node = Node(self._scalar(event), place, quoted=event.style is not None)
         elif isinstance(event, MappingStartEvent):
             node = self._mapping(place, depth)
         else:

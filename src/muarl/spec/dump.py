@@ -11,6 +11,8 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from muarl.spec.base import Spec
+from muarl.spec.run import RunSpec
+from muarl.spec.variables import BEGINS, is_reference
 
 # What is safe without quotes under any YAML version, and reads as text in ours.
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*[A-Za-z0-9_]")
@@ -29,6 +31,9 @@ def dump_spec(spec: Spec, *, schema: str | None = None, defaults: bool = False) 
 
     Returns:
         Text that `load_spec` reads back as an equal spec.
+
+    Raises:
+        ValueError: It holds a text that would be read as a reference to an environment variable.
     """
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
@@ -38,6 +43,8 @@ def dump_spec(spec: Spec, *, schema: str | None = None, defaults: bool = False) 
     yaml.width = 100
     out = io.StringIO()
     yaml.dump(_plain(spec, defaults), out)
+    if isinstance(spec, RunSpec) and BEGINS in out.getvalue():
+        raise ValueError(f"a run's text holds {BEGINS!r}, which would be read as a variable")
     head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     return head + out.getvalue()
 
@@ -54,6 +61,8 @@ def _plain(value: Any, defaults: bool) -> Any:
         return {key: _plain(at, defaults) for key, at in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(at, defaults) for at in value]
+    if isinstance(value, str) and is_reference(value):
+        raise ValueError(f"{value!r} would be read as a variable; write the value")
     return value
 
 

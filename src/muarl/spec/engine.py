@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validato
 from pydantic_core import CoreSchema
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import OneOf, Spec, refuse_userinfo
+from muarl.spec.base import SECRET_KEY, EnvName, OneOf, Spec, refuse_userinfo
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 
@@ -44,13 +44,22 @@ class VllmSpec(Spec):
     args: dict[str, bool | int | float | str] = {}
     """Further arguments of `vllm.AsyncEngineArgs`, as they are: `tensor_parallel_size: 2`."""
 
+    @model_validator(mode="after")
+    def _no_secrets(self) -> VllmSpec:
+        for name in filter(SECRET_KEY.search, self.args):
+            raise ValueError(
+                f"{name!r} would be recorded with the run; set the environment variable that vLLM "
+                "reads it from, such as HF_TOKEN"
+            )
+        return self
+
 
 class VllmServerSpec(Spec):
     """vLLM servers; docs/vllm.md says how they are started."""
 
     endpoints: Annotated[list[BaseUrl], Field(min_length=1)]
     """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
-    api_key_env: str | None = None
+    api_key_env: EnvName | None = None
     """Environment variable that holds the servers' key; the key itself is never written anywhere."""
     timeout_s: PositiveFloat = 100.0
     """Seconds one policy message may take, with all its tries and its wait in a server's queue; less

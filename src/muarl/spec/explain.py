@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ID_PATTERN, PYTHON_REF_PATTERN
+from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN
 from muarl.spec.document import Node, Place
 from muarl.spec.shape import shape_at
 
@@ -90,6 +90,8 @@ def _wrong(value: Any, error: ErrorDetails) -> str:
         choices = str(context["expected"])
         near = did_you_mean(value, choices.split("'")[1::2]) if isinstance(value, str) else ""
         return f"must be {choices}, {got}{near}"
+    if kind == "string_pattern_mismatch" and context["pattern"] == ENV_NAME_PATTERN:
+        return "must be the name of an environment variable, never what it holds"  # not quoted
     if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERNS:
         return f"must be {_PATTERNS[context['pattern']]}, {got}"
     if kind == "too_short":

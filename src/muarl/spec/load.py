@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from muarl.errors import Problem, SpecError
+from muarl.spec import variables
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import DomainSpec
@@ -149,6 +151,7 @@ def load_run(
         except SpecError as error:
             problems += error.problems
             continue
+        problems += variables.fill_in(layers[-1], os.environ)
         refer_from(layers[-1], PATHS, Path(), path.parent)
     merged = reduce(lambda base, over: overlaid(base, over, Shape(RunSpec)), layers)
     run = _validated(merged, problems, path, RunSpec)
@@ -162,7 +165,8 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     Raises:
         SpecError: It is no mapping, of another kind, or too new.
     """
-    root, problems = parse_document(read_source(path), str(path))
+    text = read_source(path)
+    root, problems = parse_document(text, str(path))
     if not isinstance(root.data, dict):
         got = "the file is empty" if root.data is None else f"this is {describe(root.data)}"
         first = ", ".join(list(model.model_fields)[:4])
@@ -174,6 +178,9 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
         raise SpecError([too_new])
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
+    if variables.BEGINS in text:
+        is_run = model is RunSpec
+        problems += variables.fill_in(root, os.environ) if is_run else variables.refuse(root)
     return root, problems
 
 

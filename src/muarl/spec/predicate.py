@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import EndpointUrl, PythonRef, Spec
+from muarl.spec.base import EndpointUrl, EnvName, PythonRef, Spec
 from muarl.spec.pattern import pattern_problem
 from muarl.spoken import tokens
 
@@ -153,9 +153,9 @@ class JudgeSpec(Spec):
     """Model name sent to the endpoint."""
     base_url: EndpointUrl | None = None
     """OpenAI-compatible endpoint, `http://127.0.0.1:8000/v1`."""
-    base_url_env: str | None = None
+    base_url_env: EnvName | None = None
     """Environment variable that holds it instead, so that the domain names no machine."""
-    api_key_env: str | None = None
+    api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""
     max_tokens: Annotated[int, Field(gt=0)] = 512
     """Cap on one ruling."""

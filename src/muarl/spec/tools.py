@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from muarl.spec.base import EndpointUrl, Id, PythonRef, Spec
+from muarl.spec.base import SECRET_KEY, EndpointUrl, EnvName, Id, PythonRef, Spec
 from muarl.spec.sql import SqlTools
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -154,7 +154,7 @@ class CommandToolsSpec(AnyToolsSpec):
     env: dict[str, str] = {}
     """Environment variables; of ours it sees `PATH`, `SHELL`, `TERM` and the user's name, nothing
     else. `{home}` is replaced as in `command`."""
-    secrets: dict[str, str] = {}
+    secrets: dict[str, EnvName] = {}
     """Its environment variable to the one of ours that holds the value. The value is taken out of
     whatever the server says, and is never recorded."""
     files: str | None = None
@@ -166,6 +166,11 @@ class CommandToolsSpec(AnyToolsSpec):
     world_resource: str | None = None
     """URI of a resource that returns the whole world as JSON, for a server that starts from the
     dialogue's world: it finds it in the JSON file that `MUARL_WORLD` names."""
+
+    @model_validator(mode="after")
+    def _secrets_by_name(self) -> CommandToolsSpec:
+        _refuse_secrets(self.env)
+        return self
 
     @model_validator(mode="after")
     def _state_needs_a_process(self) -> CommandToolsSpec:
@@ -194,10 +199,15 @@ class UrlToolsSpec(AnyToolsSpec):
     """Its address, `https://example.org/mcp`."""
     headers: dict[str, str] = {}
     """HTTP headers sent with every request."""
-    secrets: dict[str, str] = {}
+    secrets: dict[str, EnvName] = {}
     """HTTP header to the environment variable that holds its value; for `Authorization` a value of
     one word is sent as `Bearer <value>`. The value is taken out of whatever the server says, and is
     never recorded."""
+
+    @model_validator(mode="after")
+    def _secrets_by_name(self) -> UrlToolsSpec:
+        _refuse_secrets(self.headers)
+        return self
 
     @property
     def _source(self) -> str:
@@ -206,6 +216,16 @@ class UrlToolsSpec(AnyToolsSpec):
     @property
     def _outside(self) -> bool:
         return True
+
+
+def _refuse_secrets(given: Mapping[str, str]) -> None:
+    """A secret in a domain's file would be recorded wherever the domain is."""
+    for name in given:
+        if SECRET_KEY.search(name) or name.lower() in ("authorization", "cookie"):
+            raise ValueError(
+                f"{name!r} would be recorded; name the environment variable that holds it, under "
+                f"`secrets: {{{name}: NAME}}`"
+            )
 
 
 def _variant(value: Any) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from muarl.spec.base import EndpointUrl, Id, OneOf, Spec
+from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -28,7 +28,7 @@ class LlmUserSpec(Spec):
     """Endpoint, `http://127.0.0.1:8000/v1`."""
     model: str
     """Model name sent to the endpoint."""
-    api_key_env: str | None = None
+    api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the user."""

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -15,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from muarl.errors import SetupError
+from muarl.own_folder import own_folder
 from muarl.policy.vllm_process import SHUTDOWN_S, end, family, nothing_outlives_us, require_vllm
 
 _START_S = 240.0
@@ -77,10 +77,10 @@ def vllm_servers(
         "OMP_NUM_THREADS": str(threads),
         "OMP_WAIT_POLICY": "PASSIVE",
     }
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+    with own_folder() as folder, ExitStack() as running:
         servers = []
         for number in range(count):
-            port, log = _free_port(), Path(folder) / f"{number}.log"
+            port, log = _free_port(), folder / f"{number}.log"
             command = [*serve_arguments(model_dir, port, max_model_len=max_model_len), *arguments]
             process = running.enter_context(_server(command, environment, log))
             servers.append((f"http://127.0.0.1:{port}", log, process))

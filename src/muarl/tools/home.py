@@ -17,6 +17,7 @@ from mcp.client.session import IncomingMessage
 from pydantic import ValidationError
 
 from muarl.errors import ToolServerError
+from muarl.own_folder import own_folder
 from muarl.tools.secrets import Secrets
 from muarl.world import World, plain
 
@@ -91,12 +92,7 @@ def home(world: World | None, files: Path | None, secrets: Secrets) -> Iterator[
     """
     with ExitStack() as held:
         try:
-            # A server that was killed may leave children that still write here.
-            around = Path(
-                held.enter_context(
-                    tempfile.TemporaryDirectory(prefix="muarl-", ignore_cleanup_errors=True)
-                )
-            )
+            around = held.enter_context(own_folder())
             stderr = held.enter_context((around / "stderr").open("w+", encoding="utf-8"))
             made = Home(around, stderr, secrets)
             if files is None:

@@ -7,8 +7,10 @@ resource the domain names.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +32,15 @@ from muarl.tools.session import McpSession, connected
 from muarl.tools.state import parse_json
 from muarl.world import Json, World, diff, overwrite
 
+_AND_ALL_IT_STARTED = 'unset PWD OLDPWD SHLVL; trap : TERM; "$@"; kill -s KILL 0'
+"""A shell that heads the process group of a server and ends it when the server has ended.
+
+The SDK ends the group of a server that does not end by itself; one that does would leave behind what
+it started. The shell outlives SIGTERM, so that it can see the server off."""
+
+_PROGRAM = 3
+"""Where the server's own program stands among the shell's arguments."""
+
 WORLD_VARIABLE = "MUARL_WORLD"
 """Environment variable with the path of the dialogue's world."""
 
@@ -39,7 +50,8 @@ class StdioToolServer:
 
     Of the environment the process inherits `PATH`, `SHELL`, `TERM` and the user's name, nothing
     else; its `HOME` is a new folder that goes with it. Its `PATH` begins with the folder of the
-    Python that runs muarl, so that `python` is that one.
+    Python that runs muarl, so that `python` is that one. What it starts ends with it, but for what
+    leaves its process group.
 
     Args:
         command: Program and arguments; `{home}` stands for its HOME.
@@ -90,11 +102,11 @@ class StdioToolServer:
         def placed(text: str) -> str:
             return text.replace(HOME, str(own.folder))
 
-        program, *arguments = map(placed, self._command)
+        command = [placed(part) for part in self._command]
         ours = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         return StdioServerParameters(
-            command=program,
-            args=arguments,
+            command="/bin/sh",
+            args=["-c", _AND_ALL_IT_STARTED, "sh", *command],  # see `_PROGRAM`
             cwd=self._folder,
             # The SDK would pass on the HOME of this process.
             env={
@@ -119,7 +131,15 @@ async def _spawned(
         parameters: What to start.
         stderr: Takes its stderr.
         spawning: A shielded scope around the session; it is opened once the process exists.
+
+    Raises:
+        FileNotFoundError: There is no such program.
     """
+    program = parameters.args[_PROGRAM]
+    if os.sep in program:  # as the shell will find it, from where it will run
+        program = str(Path(parameters.cwd or "", program))
+    if shutil.which(program, path=(parameters.env or {})["PATH"]) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
     async with stdio_client(parameters, errlog=stderr) as streams:
         spawning.shield = False
         yield streams
