@@ -27,16 +27,6 @@ def write(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def outputs() -> list[str]:
-    """What the page shows to come out, in order."""
-    return [
-        block.text
-        for block in blocks()
-        if block.place.startswith("authoring.md") and block.language == "text"
-    ]
-
-
 def findings() -> list[str]:
     """The findings of its table, in order; `...` stands for what differs."""
-    rows = re.findall(r"^\| ``(.*?) ?`` \|", PAGE, re.MULTILINE)
-    return rows
+    return re.findall(r"^\| ``(.*?) ?`` \|", PAGE, re.MULTILINE)

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import guide
 import pytest
-from documents import ROOT
 
 from muarl.cli import main
 
-SMALL = ("train: 400, held_out: 100", "train: 40, held_out: 20")
+SMALL = ("train: 600, held_out: 100", "train: 40, held_out: 20")
+KNOWING_NO_SCREENING = (
+    '"book {seats} seats", "book me {seats} seats", "reserve {seats} seats", "get me {seats}"]'
+)
 MISTAKES = [
     ("domain.yaml", "personas:", "personnas:"),
     ("domain.yaml", "writes: [book]", "writes: [bok]"),
     ("domain.yaml", "writes: [book]\n", ""),
-    ("domain.yaml", ', "book {seats} seats"]', "]"),
+    ("domain.yaml", KNOWING_NO_SCREENING, "]"),
     ("domain.yaml", '    "ask:screening": [which screening]\n', ""),
     ("domain.yaml", 'open: ["good evening, {request}"', 'open: ["hello, {request}"'),
-    ("tasks.py", '"held_out": 1001', '"held_out": 1000'),
+    ("tasks.py", '== (split == "held_out")', ">= 0"),
     ("tasks.py", "0 if sold_out else 40", "0 if sold_out else 1"),
     ("domain.yaml", "screening: on_request", "screening: never"),
     ("domain.yaml", "  - called: {tool: find_screening, before: book}\n", ""),
@@ -48,11 +50,9 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_the_domain_is_sound_and_earns_what_the_guide_says(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "cinema"]) == 0
-    assert capsys.readouterr().out in guide.outputs()
+def test_the_domain_is_sound(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "cinema", "--limit", "20"]) == 0
+    assert capsys.readouterr().out.endswith("\nsound\n")
 
 
 def test_there_is_a_mistake_for_each_finding() -> None:
@@ -61,14 +61,14 @@ def test_there_is_a_mistake_for_each_finding() -> None:
 
 @pytest.mark.parametrize(
     ("mistake", "finding"),
-    zip(MISTAKES, guide.findings(), strict=False),
+    list(zip(MISTAKES, guide.findings(), strict=False)),
     ids=lambda value: value[1],
 )
 def test_a_mistake_leads_to_the_finding_that_the_guide_shows(
     here: Path, mistake: tuple[str, str, str], finding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edit(here / "cinema" / "domain.yaml", *SMALL)
-    edit(here / "cinema" / "tasks.py", "first, 10000", "first, 1100")
+    edit(here / "cinema" / "tasks.py", "in range(10, 100)", "in range(10, 16)")
     file, *change = mistake
     edit(here / "cinema" / file, *change)
     assert main(["check", "cinema"]) in (1, 2)
@@ -84,4 +84,3 @@ def test_the_page_says_how_many_lines_it_takes() -> None:
     }
     expert = lines.pop("cinema/expert.py")
     assert f"{sum(lines.values())} lines and an expert of {expert}" in guide.PAGE
-    assert (ROOT / "docs" / "authoring.md").is_file()

@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import guide
 import pytest
-from documents import ROOT, blocks
+from documents import ROOT, blocks, outputs
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
@@ -22,6 +23,11 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl init cinema",
+    ".venv/bin/muarl check cinema",
+    ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
+    ".venv/bin/muarl report runs/cinema-expert",
+    ".venv/bin/muarl check domains/library",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
@@ -109,6 +115,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     said: dict[str, str] = {}
     for command in PLAN:
         code, said[command], errors = carry_out(command, clone, environment)
+        if command.endswith(" init cinema"):
+            guide.write(clone)  # what the guide makes of it, before it goes on
         assert code == 0, f"{command}\n{said[command]}\n{errors[-4000:]}"
         assert "Traceback" not in errors
 
@@ -121,6 +129,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
     (scored,) = (out for command, out in said.items() if " score " in command)
     assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
+    for shown in ("cinema", "domains/desk", "domains/library"):
+        assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 
