@@ -20,6 +20,7 @@ from muarl.spec import GoldCallSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.testing import build_key
 from muarl.user import User
+from muarl.waits import Gates
 
 DOMAIN = """\
 version: 1
@@ -180,6 +181,7 @@ def dialogue(
     task: TaskSpec | None = None,
     rendered_by: Renderer | None = None,
     seed: int = 0,
+    gates: Gates | None = None,
     **limits: Any,
 ) -> Dialogue:
     """A dialogue of `notes`, with roomy limits where none are given."""
@@ -194,6 +196,7 @@ def dialogue(
         user=user,
         renderer=rendered_by or renderer(),
         limits=RolloutSpec(**(roomy | limits)),
+        gates=gates,
     )
 
 

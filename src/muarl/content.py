@@ -19,17 +19,21 @@ from muarl.spec import DomainSpec, TaskSpec
 from muarl.spec.base import PYTHON_REF_PATTERN
 from muarl.world import Change, World, diff, plain
 
-_ELSEWHERE = {"version", "summary", "floor", "tasks", "world"}
+_ELSEWHERE: Any = {
+    **dict.fromkeys(("version", "summary", "floor", "tasks", "world"), True),
+    "device": {"world"},
+}
 """Fields of a domain's file that no dialogue and no reward follows from, or that are parts below."""
 
 _WITHOUT_CODE: Any = {
     **dict.fromkeys(("rules", "summary", "personas", "user"), True),
     "world": {"data", "file"},
+    "device": {"world": {"data", "file"}},
     "tasks": {"files"},
 }
 _LONGEST_NAME = 255
 
-_HASHED = ("code", "base world", "tool schemas", "task content")
+_HASHED = ("code", "base world", "tool schemas", "user's tool schemas", "task content")
 
 
 def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
@@ -50,11 +54,14 @@ def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
     }
 
 
-def schemas_of(tools: Iterable[ToolSpec]) -> dict[str, Any]:
-    """The part `tool schemas` of a table."""
-    return {
-        "tool schemas": {tool.name: hashed([tool.description, tool.parameters]) for tool in tools}
+def schemas_of(tools: Iterable[ToolSpec], user_tools: Iterable[ToolSpec] = ()) -> dict[str, Any]:
+    """The part `tool schemas` of a table, and `user's tool schemas` where she has some."""
+    sides = {"tool schemas": tools, "user's tool schemas": user_tools}
+    table = {
+        part: {tool.name: hashed([tool.description, tool.parameters]) for tool in offered}
+        for part, offered in sides.items()
     }
+    return {part: schemas for part, schemas in table.items() if schemas or part == "tool schemas"}
 
 
 def tasks_of(splits: Mapping[str, Sequence[TaskSpec]]) -> dict[str, Any]:

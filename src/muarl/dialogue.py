@@ -11,9 +11,12 @@ Invariants (each a property test):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
+from muarl.acting import Acting
 from muarl.authors import blame
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, PolicyError, UserError
@@ -24,9 +27,10 @@ from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserR
 from muarl.render import Renderer
 from muarl.seeds import derive_seed
 from muarl.spec import TaskSpec
+from muarl.spec.calls import Who
 from muarl.spec.run import RolloutSpec
 from muarl.tools import ToolServer, ToolSession
-from muarl.user import User
+from muarl.user import User, hand_over
 from muarl.waits import Gates, Waits
 from muarl.world import Change, diff
 
@@ -39,6 +43,7 @@ class _Transcript:
 
     opening: UserReply = field(default_factory=lambda: UserReply(""))
     tools: list[ToolSpec] = field(default_factory=list)
+    user_tools: list[ToolSpec] = field(default_factory=list)
     history: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
@@ -71,6 +76,7 @@ class Dialogue:
         temperature: float | None = None,
         attempt: int = 1,
         server: ToolServer | None = None,
+        user_server: ToolServer | None = None,
         gates: Gates | None = None,
         user_name: str = "",
     ) -> None:
@@ -88,12 +94,15 @@ class Dialogue:
             temperature: None takes that of `limits`.
             attempt: 1 for the first try.
             server: Stands for the domain's own tool server, as what watches it does.
+            user_server: Likewise for that of the user's device.
             gates: What all dialogues share; None limits nothing.
             user_name: Which of the run's users she is, where there are several.
         """
         self._key = key
         self._domain = domain
         self._server = server or domain.server
+        self._user_server = user_server or domain.user_server
+        self._acting: Acting | None = None
         self._task = task
         self._persona = persona
         self._policy = policy
@@ -116,8 +125,13 @@ class Dialogue:
         waits = self._waits
         try:
             waits.now = "the start of the tool server"
-            async with self._server.session(self._world) as session:
+            async with AsyncExitStack() as held:
+                session = await held.enter_async_context(self._server.session(self._world))
                 self._log.tools = list(session.tools)
+                if self._user_server is not None:
+                    waits.now = "the start of the user's tool server"
+                    device = self._user_server.session(self._world)
+                    self._hand_over(await held.enter_async_context(device))
                 if self._domain.spec.keeps_state:
                     self._start = diff(self._initial, self._world)
                     self._initial = self._world.fork()
@@ -159,6 +173,7 @@ class Dialogue:
             opening=log.opening,
             outcome=outcome,
             tools=log.tools,
+            user_tools=log.user_tools,
             turns=log.turns,
             samples=log.samples,
             fault=type(error).__name__ if error else None,
@@ -172,8 +187,7 @@ class Dialogue:
 
     async def _talk(self, session: ToolSession) -> Outcome:
         log, limits = self._log, self._limits
-        async with self._waits.on("user message", "0", self._gates.replies, limits.reply_s):
-            log.opening = await self._user.open()
+        log.opening = await self._her(self._user.open)
         log.history = [
             Message(role="system", content=self._domain.spec.rules),
             Message(role="user", content=log.opening.text),
@@ -199,7 +213,7 @@ class Dialogue:
                 if self._called_terminal(turn):
                     return Outcome.COMPLETED
             else:
-                turn.reply = await self._reply(turn.message.content)
+                turn.reply = await self._her(partial(self._user.reply, turn.message.content))
                 if turn.reply.stop:
                     abandoned = turn.reply.act == "abandon"
                     return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
@@ -254,21 +268,33 @@ class Dialogue:
         log.turns.append(turn)
         return turn
 
-    async def _reply(self, text: str) -> UserReply:
+    def _hand_over(self, device: ToolSession) -> None:
+        """Give the user her device, and keep a record of what she does with it."""
+        self._log.user_tools = list(device.tools)
+        self._acting = Acting(
+            device, self._world, self._waits, self._gates.calls, self._note_effect
+        )
+        hand_over(self._user, self._acting)
+
+    async def _her(self, speak: Callable[[], Awaitable[UserReply]]) -> UserReply:
+        """What she says, with what she did before she said it."""
         turn = str(len(self._log.turns))
         gate, seconds = self._gates.replies, self._limits.reply_s
         async with self._waits.on("user message", turn, gate, seconds):
-            reply = await self._user.reply(text)
-        return reply
+            reply = await speak()
+        return reply if self._acting is None else self._acting.noted(reply)
+
+    def _note_effect(self, who: Who, tool: str) -> None:
+        """Before a call: one that times out may have been carried out all the same."""
+        if self._effect is None and self._domain.spec.writes_outside_by(who, tool):
+            self._effect = tool
 
     async def _run_calls(self, session: ToolSession, turn: Turn) -> list[Message]:
         before = self._world.fork()
         answers = []
         number = len(self._log.turns) - 1
         for index, call in enumerate(turn.message.tool_calls):
-            if call.name in self._domain.spec.writes and self._domain.spec.writes_outside:
-                # Before the call: one that times out may have been carried out all the same.
-                self._effect = self._effect or call.name
+            self._note_effect("agent", call.name)
             which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"
             async with self._waits.on("tool call", which, self._gates.calls):
                 result = await session.call(call)

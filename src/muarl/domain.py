@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl import content
-from muarl.errors import SpecError, ToolServerError
+from muarl.base_world import base_world
+from muarl.device import InStep, Sync, device_server, synchronisation
+from muarl.errors import SpecError, SyncError, ToolServerError
 from muarl.generated import generated_tasks
-from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
@@ -27,10 +27,11 @@ from muarl.spec import (
     load_domain_spec,
     load_task_files,
 )
+from muarl.spec.calls import Who
 from muarl.spec.references import split_findings
 from muarl.spec.run import RunSpec
 from muarl.spec.user import LlmUserSpec, UserKindSpec
-from muarl.tools import ToolServer, sharing, tool_server
+from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
 from muarl.user.scripted import ScriptedUser
 from muarl.world import World
@@ -63,23 +64,28 @@ class Domain:
         self._content: dict[str, Any] | None = None
         self._content_hash = ""
         self._server: ToolServer | None = None
+        self._user_server: ToolServer | None = None
+        self._sync: Sync | None = None
+        if self.spec.device is not None and self.spec.device.sync:
+            self._sync = synchronisation(located, self.spec.device.sync, self._python)
 
     @property
     def base(self) -> World:
         """The domain's world before any task."""
         if self._base is None:
-            self._base = self._load_tables() if self.spec.world.sql else World(self._load_world())
+            self._base = base_world(self.located, self._python)
         return self._base
 
     @property
     def server(self) -> ToolServer:
         """The domain's tool server."""
         if self._server is None:
-            self._server = tool_server(
+            server = tool_server(
                 self.spec.tools,
                 self.folder,
                 lambda ref, *, index: self._python.load(ref, ("tools", index, "python")),
             )
+            self._server = self._in_step(server)
         return self._server
 
     @server.setter
@@ -87,12 +93,33 @@ class Domain:
         """Put another in its place, such as a faulty one in a test."""
         self._server = server
 
-    def sharing(self) -> AbstractAsyncContextManager[None]:
+    @property
+    def user_server(self) -> ToolServer | None:
+        """The tool server of the user's own device; None where she has none."""
+        if self._user_server is None and self.spec.device is not None:
+            server = device_server(self.located, self.spec.device, self._python)
+            self._user_server = self._in_step(server)
+        return self._user_server
+
+    @user_server.setter
+    def user_server(self, server: ToolServer) -> None:
+        """Put another in its place, such as a faulty one in a test."""
+        self._user_server = server
+
+    def _in_step(self, server: ToolServer) -> ToolServer:
+        return server if self._sync is None else InStep(server, self._sync)
+
+    @asynccontextmanager
+    async def sharing(self) -> AsyncIterator[None]:
         """Within the block dialogues share what they may of its servers, such as a pool's processes.
 
         Without it everything works the same, and each dialogue starts its own.
         """
-        return sharing(self.server)
+        async with AsyncExitStack() as held:
+            for server in (self.server, self.user_server):
+                if server is not None:
+                    await held.enter_async_context(sharing(server))
+            yield
 
     async def tools(self) -> tuple[ToolSpec, ...]:
         """The tools its server offers; starts the server once, and ends it.
@@ -102,6 +129,27 @@ class Domain:
         """
         async with self.server.session(self.base.fork()) as session:
             return session.tools
+
+    async def user_tools(self) -> tuple[ToolSpec, ...]:
+        """The tools on the user's device, likewise; none where she has none."""
+        if self.user_server is None:
+            return ()
+        async with self.user_server.session(self.base.fork()) as session:
+            return session.tools
+
+    @asynccontextmanager
+    async def sides(self, world: World) -> AsyncIterator[dict[Who, ToolSession]]:
+        """Sessions over a world for each side that may call: the agent's, and the user's if any.
+
+        Raises:
+            ToolServerError: A server does not start.
+        """
+        async with AsyncExitStack() as held:
+            sides: dict[Who, ToolSession] = {}
+            sides["agent"] = await held.enter_async_context(self.server.session(world))
+            if self.user_server is not None:
+                sides["user"] = await held.enter_async_context(self.user_server.session(world))
+            yield sides
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -135,7 +183,7 @@ class Domain:
         """
         return {
             **self._shared_content(),
-            **content.schemas_of(await self.tools()),
+            **content.schemas_of(await self.tools(), await self.user_tools()),
             **content.tasks_of({split: self.tasks(split) for split in splits}),
         }
 
@@ -154,15 +202,22 @@ class Domain:
         return self._content
 
     def world_for(self, task: TaskSpec) -> World:
-        """A fresh world for one dialogue of a task.
+        """A fresh world for one dialogue of a task, with both sides in step.
 
         Raises:
-            SpecError: The task's rows are none of the domain's tables.
+            SpecError: The task's rows are none of the domain's tables, or `sync` failed.
         """
         try:
-            return self.base.fork(task.world)
+            world = self.base.fork(task.world)
         except ValueError as wrong:
             raise self._problem(("tasks",), f"task {task.id!r}: world: {wrong}") from wrong
+        if self._sync is not None:
+            try:
+                self._sync(world)
+            except SyncError as error:
+                message = f"task {task.id!r} cannot begin: {error}"
+                raise self._problem(("device", "sync"), message) from error
+        return world
 
     async def gold_world(self, task: TaskSpec) -> World:
         """The world after the task's gold calls; computed once per task.
@@ -175,10 +230,10 @@ class Domain:
             return known
         world = self.world_for(task)
         if task.gold or self.spec.keeps_state:
-            async with self.server.session(world) as session:
+            async with self.sides(world) as sides:
                 for index, gold in enumerate(task.gold):
                     call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
-                    result = await session.call(call)
+                    result = await sides[gold.by].call(call)
                     if result.is_error:
                         raise ToolServerError(
                             f"gold call {index} of task {task.id!r}, {gold.tool}, "
@@ -215,7 +270,7 @@ class Domain:
             ToolServerError: A gold call was answered with an error.
         """
         gold = await self.gold_world(task)
-        evidence = self.evidence(world, gold, turns, opening.text, initial)
+        evidence = self.evidence(world, gold, turns, opening, initial)
         reward = self.reward_for(task, training=training)
         metrics = task.metrics if task.metrics is not None else self.spec.metrics
         if predicates is not None:
@@ -228,7 +283,7 @@ class Domain:
         world: World,
         gold_world: World,
         turns: Sequence[Turn],
-        opening: str,
+        opening: UserReply,
         initial: World,
     ) -> Evidence:
         """What predicates may look at; arguments as of `judge`."""
@@ -311,32 +366,6 @@ class Domain:
 
     def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
         return SpecError([self.located.problem(loc, message)])
-
-    def _load_tables(self) -> World:
-        from muarl.spec.sql_load import load_database
-        from muarl.world.sql import SqlWorld
-
-        return SqlWorld(load_database(self.located))
-
-    def _load_world(self) -> dict[str, Any]:
-        source = self.spec.world
-        if source.data is not None:
-            return source.data
-        if source.file is not None:
-            path = self.located.resolve(source.file)
-            try:
-                world = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError, RecursionError) as error:
-                message = f"{source.file!r} cannot be read: {error}"
-                raise self._problem(("world", "file"), message) from error
-        else:
-            assert source.python is not None  # WorldSpec holds exactly one source
-            world = self._python.call(source.python, ("world", "python"))
-        if not isinstance(world, dict):
-            raise self._problem(("world",), "the world must be a mapping at the top")
-        if problem := json_problem(world):
-            raise self._problem(("world",), f"the world must be JSON: {problem}")
-        return world
 
     def _file_tasks(self) -> list[TaskSpec]:
         return [task for file in load_task_files(self.located) for task in file.spec.tasks]

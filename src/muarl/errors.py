@@ -8,6 +8,7 @@ MuarlError
 │   ├── UserError          the user simulator broke its contract
 │   ├── EndpointError      the endpoint behind an LLM user is down, refuses or answers nonsense
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
+│   ├── SyncError          what keeps a user's device and the world in step failed
 │   ├── RewardError        a predicate raised
 │   └── EpisodeTimeout     which deadline passed, and how long it was
 ├── RecordError            an unreadable, damaged or too new record, or one that cannot be written
@@ -102,6 +103,10 @@ class EndpointError(EpisodeError):
 
 class ToolServerError(EpisodeError):
     """A tool server could not be started, hung, or died (infrastructure)."""
+
+
+class SyncError(EpisodeError):
+    """A domain's `sync` failed in the middle of a dialogue (infrastructure: the author's bug)."""
 
 
 class RewardError(EpisodeError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 
 import anyio
@@ -36,11 +38,12 @@ class Waits:
         now: What is being waited for, or was when something failed.
     """
 
-    __slots__ = ("lane", "now")
+    __slots__ = ("_current", "lane", "now")
 
     def __init__(self, lane: str) -> None:
         self.lane = lane
         self.now = ""
+        self._current: Wait | None = None
 
     def on(self, what: str, which: str, gate: Gate, seconds: float = math.inf) -> Wait:
         """Wait for a place, then give what is awaited in the block so many seconds.
@@ -57,7 +60,25 @@ class Waits:
         Raises:
             EpisodeTimeout: On leaving the block: it took longer.
         """
-        return Wait(self, what, which, gate, seconds)
+        self._current = Wait(self, what, which, gate, seconds)
+        return self._current
+
+    @asynccontextmanager
+    async def amid(self, what: str, which: str, gate: Gate) -> AsyncIterator[None]:
+        """Wait for something else in the midst of a wait, whose seconds do not run meanwhile.
+
+        Like a tool that a user calls while she replies: it has a deadline of its own.
+
+        Args:
+            what: What is awaited, `the user's call`.
+            which: Which of them.
+            gate: Where a place is needed, besides the one that is held.
+        """
+        around = self._current
+        assert around is not None  # nobody is in the midst of no wait
+        with around.paused():
+            async with Wait(self, what, which, gate, math.inf):
+                yield
 
 
 class Wait:
@@ -82,6 +103,20 @@ class Wait:
         if self._seconds < math.inf:
             self._scope = anyio.CancelScope(deadline=anyio.current_time() + self._seconds)
             self._scope.__enter__()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Its seconds do not run within the block; once that went well, it is waited for again."""
+        scope = self._scope
+        left = math.inf if scope is None else scope.deadline - anyio.current_time()
+        if scope is not None:
+            scope.deadline = math.inf
+        try:
+            yield
+        finally:
+            if scope is not None:
+                scope.deadline = anyio.current_time() + left
+        self._waits.now = self._name
 
     async def __aexit__(
         self,

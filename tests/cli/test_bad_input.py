@@ -53,7 +53,7 @@ SPEC_FAULTS = {
         "run.yaml",
         "tasks_per_iteration: 1",
         "tasks_per_iteration: 9",
-        ":7:44: split 'train' has only 1 tasks; ask for no more of them",
+        ":7:44: grpo.tasks_per_iteration is 9, and split 'train' has 1 task; write at most 1",
     ),
     "evaluation on what is trained on": (
         "run.yaml",

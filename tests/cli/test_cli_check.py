@@ -214,7 +214,10 @@ def test_a_domain_that_is_sound_but_not_for_the_run(
     spoil(run_file, "tasks_per_iteration: 1", "tasks_per_iteration: 9")
     assert main(["check", str(run_file), "--json"]) == 2
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert finding["message"] == "split 'train' has only 1 tasks; ask for no more of them"
+    assert (
+        finding["message"]
+        == "grpo.tasks_per_iteration is 9, and split 'train' has 1 task; write at most 1"
+    )
 
 
 def test_a_file_of_another_kind_is_said_to_be_one(

@@ -68,7 +68,7 @@ def test_episodes_can_be_chosen_by_phase_and_reward(
 ) -> None:
     path = tmp_path / "few.jsonl"
     few = ["export", rollout, "--phase", "mixed", "--what", "samples", "--out", path]
-    ending = muarl(*few, "--min-reward", 0.5, "--advantage", "mean")
+    ending = muarl(*few, "--min-reward", 0.5, "--baseline", "mean")
     assert ending.out == f"1 samples in {path}; left out: 3 episodes earned less than 0.5\n"
     (row,) = lines(path)
     assert (row["sample"], row["reward"]) == (0, 1.0)

@@ -83,7 +83,7 @@ def test_an_advantage_is_that_of_the_group_without_its_faults_L2() -> None:
     mixed = [heads[2], head("b", 0, 1.0), heads[0], heads[3], head("c", 0, None), heads[1]]
     for mode in ("std", "mean"):
         found = advantages(mixed, mode)
-        expected = group_advantages([1.0, 0.25, 0.0], mode=mode)
+        expected = group_advantages([1.0, 0.25, 0.0], baseline=mode)
         assert [found[heads[i].key] for i in (0, 3, 1)] == pytest.approx(expected)
         assert len(found) == 3, "neither a fault nor an only child has one"
     assert advantages([head("a", 0, 1.0), head("a", 1, 1.0)]) == {

@@ -147,7 +147,7 @@ def check_advantages(groups: Sequence[Group]) -> None:
     """What is trained on is what would be, had the lost episodes never been planned."""
     from muarl.train.grpo import training_set  # torch takes seconds, and not all who come need it
 
-    samples, advantages = training_set(groups, GrpoSpec())
+    samples, advantages, _ = training_set(groups, GrpoSpec())
     expected: list[tuple[int, float]] = []
     for group in groups:
         kept = [e for e in group.episodes if not e.outcome.is_fault]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.kernel.advantage import group_advantages
+from muarl.spec.grpo import Baseline
 
 rewards = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.25, 1.0])), max_size=10)
 
@@ -18,8 +19,8 @@ def test_the_deviation_is_bessel_corrected() -> None:
     assert found == pytest.approx([0.6 / deviation, *[-0.4 / deviation] * 3, 0.6 / deviation])
 
 
-def test_mean_mode_only_subtracts() -> None:
-    assert group_advantages([1.0, 0.0, 0.5], mode="mean") == pytest.approx([0.5, -0.5, 0.0])
+def test_mean_only_subtracts() -> None:
+    assert group_advantages([1.0, 0.0, 0.5], baseline="mean") == pytest.approx([0.5, -0.5, 0.0])
 
 
 def test_eps_is_added_to_the_deviation() -> None:
@@ -44,9 +45,9 @@ def test_faults_leave_their_siblings_as_if_they_had_not_been(
     group: list[float | None], mode: str
 ) -> None:
     scored = [reward for reward in group if reward is not None]
-    found = group_advantages(group, mode=mode)  # type: ignore[arg-type]
+    found = group_advantages(group, baseline=mode)  # type: ignore[arg-type]
     assert [a is None for a in found] == [reward is None for reward in group]
-    without = group_advantages(scored, mode=mode)  # type: ignore[arg-type]
+    without = group_advantages(scored, baseline=mode)  # type: ignore[arg-type]
     assert [a for a in found if a is not None] == without
 
 
@@ -59,3 +60,23 @@ def test_advantages_sum_to_zero_and_keep_the_order_of_rewards(group: list[float 
     ]
     assert sum(a for _, a in pairs) == pytest.approx(0, abs=1e-9)
     assert [a for _, a in sorted(pairs)] == sorted(a for _, a in pairs)
+
+
+GROUP = [1.0, 0.0, None, 0.25, 1.0]
+SCORED = [1.0, 0.0, 0.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [
+        ("std", [(r - 0.5625) / (statistics.stdev(SCORED) + 1e-6) for r in SCORED]),
+        ("population_std", [(r - 0.5625) / (statistics.pstdev(SCORED) + 1e-6) for r in SCORED]),
+        ("mean", [r - 0.5625 for r in SCORED]),
+        ("leave_one_out", [1 - 1.25 / 3, 0 - 2.25 / 3, 0.25 - 2 / 3, 1 - 1.25 / 3]),
+        ("none", SCORED),
+    ],
+)
+def test_each_baseline_by_its_definition(baseline: Baseline, expected: list[float]) -> None:
+    found = group_advantages(GROUP, baseline=baseline)
+    assert found[2] is None
+    assert [a for a in found if a is not None] == pytest.approx(expected)

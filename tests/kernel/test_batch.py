@@ -110,7 +110,7 @@ def test_padding_stays_small_when_lengths_differ() -> None:
     assert cells < 1.1 * sum(len(s.token_ids) for s in samples)
 
 
-def test_gather_and_spread_follow_the_tokens() -> None:
+def test_gather_and_owners_follow_the_tokens() -> None:
     samples = random_samples(5)
     values = [
         [index + place / 100 for place in range(s.num_sampled)] for index, s in enumerate(samples)
@@ -119,7 +119,7 @@ def test_gather_and_spread_follow_the_tokens() -> None:
         owners = [
             i for i, count in zip(batch.samples, batch.counts, strict=True) for _ in range(count)
         ]
-        assert batch.spread([10.0 * i for i in range(5)]).tolist() == [10.0 * i for i in owners]
+        assert [batch.samples[place] for place in batch.token_owners()] == owners
         expected = [v for index in batch.samples for v in values[index]]
         assert torch.equal(batch.gather(values), torch.tensor(expected))
 

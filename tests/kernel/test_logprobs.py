@@ -114,8 +114,36 @@ def test_entropy_is_the_distribution_s_own() -> None:
     logits = in_float64(model)(torch.tensor([samples[0].token_ids])).logits[0] / 0.7
     places = [i for i, sampled in enumerate(samples[0].loss_mask()) if sampled]
     expected = torch.distributions.Categorical(logits=logits[[i - 1 for i in places]]).entropy()
-    assert scores.entropy.double() == pytest.approx(expected.detach(), abs=1e-5)
-    assert not scores.entropy.requires_grad
+    assert scores.entropy.detach().double() == pytest.approx(expected.detach(), abs=1e-5)
+
+
+def test_the_gradient_of_the_entropy_is_that_of_a_full_forward() -> None:
+    model, samples = tiny_model(), random_samples(5)
+    exact = in_float64(model)
+    rng = random.Random(4)
+    weights = [[rng.gauss(0, 1) for _ in range(s.num_sampled)] for s in samples]
+
+    def ours() -> Tensor:
+        total = torch.zeros(())
+        for batch in make_micro_batches(samples, max_tokens=40):
+            scores = score_tokens(model, batch, temperature=0.8)
+            both = scores.entropy - 0.3 * scores.logprobs
+            total = total + (batch.gather(weights) * both).sum()
+        return total
+
+    def theirs() -> Tensor:
+        total = torch.zeros((), dtype=torch.float64)
+        for sample, row in zip(samples, weights, strict=True):
+            logits = exact(torch.tensor([sample.token_ids])).logits[0] / 0.8
+            logs = logits.log_softmax(-1)
+            places = [i for i, sampled in enumerate(sample.loss_mask()) if sampled]
+            for place, weight in zip(places, row, strict=True):
+                before = logs[place - 1]
+                entropy = -(before.exp() * before).sum()
+                total = total + weight * (entropy - 0.3 * before[sample.token_ids[place]])
+        return total
+
+    assert distance(gradients(model, ours), gradients(exact, theirs)) < 2e-6
 
 
 class LargestLogits(TorchDispatchMode):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -20,9 +21,10 @@ from torch import Tensor
 from muarl.errors import NonFiniteLoss, TrainError
 from muarl.kernel.model import weights_checksum
 from muarl.kernel.optimizer import adamw
-from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
+from muarl.kernel.step import Advantage, GrpoMetrics, Trainer, sample_logprobs
 from muarl.record import Sample
-from muarl.spec.run import GrpoSpec
+from muarl.spec import GrpoSpec
+from muarl.spec.grpo import CorrectionSpec
 
 SPEC = GrpoSpec()
 
@@ -48,18 +50,24 @@ class Recorder:
 
 def grpo_gradient(
     samples: Sequence[Sample],
-    advantages: Sequence[float | None],
+    advantages: Sequence[Advantage | None],
     *,
     max_tokens: int = 4096,
     spec: GrpoSpec = SPEC,
     reference_logprobs: Sequence[Sequence[float]] | None = None,
+    old_logprobs: Sequence[Sequence[float]] | None = None,
 ) -> tuple[GrpoMetrics, dict[str, Tensor]]:
     model = tiny_model()
     optimizer = adamw(model, freeze_embeddings=False)
     trainer = Trainer(model, optimizer, max_grad_norm=math.inf, max_tokens=max_tokens)
     recorder = Recorder(trainer)
     metrics = trainer.grpo_update(
-        samples, advantages, spec=spec, lr=1.0, reference_logprobs=reference_logprobs
+        samples,
+        advantages,
+        spec=spec,
+        lr=1.0,
+        reference_logprobs=reference_logprobs,
+        old_logprobs=old_logprobs,
     )
     return metrics, recorder.gradient
 
@@ -101,6 +109,88 @@ def test_loss_gradient_and_metrics_do_not_depend_on_the_split(parts: int) -> Non
     assert metrics.clip_high_fraction > 0
     assert metrics.loss == pytest.approx((total / count).item(), rel=1e-5)
     assert distance(gradient, expected) < 2e-6
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        {"aggregation": "sequence", "ratio": "sequence", "clip_low": 0.02, "clip_high": 0.03},
+        {"aggregation": "constant", "aggregation_tokens": 30, "dual_clip": 1.2},
+        {"surrogate": "cispo", "entropy_coef": 0.05, "kl_coef": 0.1, "kl_estimator": "k2"},
+        {"correction": {"truncate": 1.1, "reject_above": 1.3, "reject_below": 0.7}},
+        {"correction": {"level": "geometric", "reject_above": 1.05}, "aggregation": "sequence"},
+    ],
+    ids=["gspo", "dr-grpo", "cispo", "tis and mis", "geometric"],
+)
+def test_no_piece_depends_on_the_split_or_the_order(pieces: dict[str, Any]) -> None:
+    spec = GrpoSpec(**pieces)
+    samples = nearly_on_policy(8)
+    advantages = [0.3, -1.2, 1.0, 0.0, -0.5, 2.0, -2.0, 0.7]
+    model = tiny_model()
+    old = sample_logprobs(model, samples) if spec.correction else None
+    reference = [[value - 0.1 for value in s.logprobs] for s in samples]
+    whole = grpo_gradient(
+        samples,
+        advantages,
+        max_tokens=10_000,
+        spec=spec,
+        reference_logprobs=reference,
+        old_logprobs=old,
+    )
+    order = [4, 0, 5, 2, 7, 1, 3, 6]
+    parts = grpo_gradient(
+        [samples[i] for i in order],
+        [advantages[i] for i in order],
+        max_tokens=1,
+        spec=spec,
+        reference_logprobs=[reference[i] for i in order],
+        old_logprobs=None if old is None else [old[i] for i in order],
+    )
+    assert parts[0].loss == pytest.approx(whole[0].loss, rel=1e-4, abs=1e-6)
+    assert distance(parts[1], whole[1]) < 5e-6
+    plain = grpo_gradient(samples, advantages, max_tokens=10_000)
+    assert distance(whole[1], plain[1]) > 1e-3, "the pieces do nothing"
+    if spec.correction:
+        mismatch = whole[0].mismatch
+        assert mismatch is not None
+        assert mismatch.rejected > 0
+
+
+def test_what_is_rejected_is_as_if_it_had_not_been_sampled() -> None:
+    """Law L2's sibling: rejected tokens leave numerator and denominator."""
+    samples = nearly_on_policy(4)
+    old = sample_logprobs(tiny_model(), samples)
+    old[2] = [value + 5.0 for value in old[2]]
+    spec = GrpoSpec(correction=CorrectionSpec(level="geometric", truncate=None, reject_above=2.0))
+    advantages = [1.0, -1.0, 2.0, 0.5]
+    rejected = grpo_gradient(samples, advantages, spec=spec, old_logprobs=old)
+    without = grpo_gradient(
+        [samples[i] for i in (0, 1, 3)],
+        [1.0, -1.0, 0.5],
+        spec=spec,
+        old_logprobs=[old[i] for i in (0, 1, 3)],
+    )
+    assert rejected[0].loss == pytest.approx(without[0].loss)
+    assert distance(rejected[1], without[1]) < 2e-6
+
+
+def test_an_advantage_for_each_token_is_an_advantage_for_each_token() -> None:
+    samples = nearly_on_policy(3)
+    flat = grpo_gradient(samples, [1.0, -1.0, 0.5])
+    spread = grpo_gradient(
+        samples, [[a] * s.num_sampled for a, s in zip((1.0, -1.0, 0.5), samples, strict=True)]
+    )
+    assert spread[0] == flat[0]
+    assert distance(spread[1], flat[1]) == 0
+    own = [[1.0, *[0.0] * (s.num_sampled - 1)] for s in samples]
+    assert distance(grpo_gradient(samples, own)[1], flat[1]) > 1e-2
+    with pytest.raises(TrainError, match="1 advantages for"):
+        grpo_gradient([s for s in samples if s.num_sampled > 1][:1], [[1.0]])
+
+
+def test_a_correction_without_old_log_probs_is_refused() -> None:
+    with pytest.raises(TrainError, match="no old log-probs"):
+        grpo_gradient(nearly_on_policy(1), [1.0], spec=GrpoSpec(correction=CorrectionSpec()))
 
 
 def test_order_does_not_matter() -> None:

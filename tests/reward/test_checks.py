@@ -62,7 +62,7 @@ def judged(
         begin=BASE.fork,
         gold_world=gold,
         turns=turns,
-        opening="Hello.",
+        opening=UserReply("Hello."),
         writes=["cancel", "send"],
         judges=LenientJudges(),
         load=load,
@@ -371,7 +371,7 @@ def test_a_function_of_the_domain_decides(answer: Any, score: float | None, reas
     seen: list[Any] = []
 
     def check(evidence: Evidence, order: str) -> Any:
-        seen.append((order, evidence.world["orders"]["W1"]["status"], evidence.opening))
+        seen.append((order, evidence.world["orders"]["W1"]["status"], evidence.opening.text))
         evidence.world["orders"]["W1"]["status"] = "spoilt by looking"
         return answer
 

@@ -13,7 +13,7 @@ from test_checks import BASE, turn
 from muarl.errors import EndpointError, RewardError
 from muarl.http.chat_client import ChatClient
 from muarl.http.transport import HttpReply, HttpRequest
-from muarl.record import PredicateResult, Turn
+from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import EndpointJudges, Evidence, evaluate
 from muarl.reward.judges import judge_client
 from muarl.spec import PredicateSpec
@@ -64,7 +64,7 @@ async def ruled(endpoint: Asked, turns: Sequence[Turn] = TURNS) -> PredicateResu
         world=BASE,
         gold_world=BASE,
         turns=turns,
-        opening="Where is it?",
+        opening=UserReply("Where is it?"),
         writes=[],
         judges=EndpointJudges(client_for),
         begin=BASE.fork,
@@ -150,7 +150,7 @@ async def test_an_endpoint_that_no_variable_names_is_a_fault(
         world=BASE,
         gold_world=BASE,
         turns=[],
-        opening="",
+        opening=UserReply(""),
         writes=[],
         judges=EndpointJudges(),
         begin=BASE.fork,

@@ -73,6 +73,48 @@ def test_a_task_id_in_two_files_of_one_domain(folder: Path) -> None:
     ]
 
 
+TASK = TASKS.partition("tasks:\n")[2]
+
+
+def with_splits(folder: Path, *splits: str) -> list[str]:
+    """Problems of as many tasks, one of each split."""
+    tasks = [
+        TASK.replace("cancel-1", f"task-{i}").replace(
+            "    goal", f"    split: {split}\n    goal", 1
+        )
+        for i, split in enumerate(splits)
+    ]
+    (folder / "tasks.yaml").write_text(TASKS.replace(TASK, "".join(tasks)))
+    try:
+        load_task_files(load_domain_spec(folder))
+    except SpecError as error:
+        return said(error)
+    return []
+
+
+def test_a_split_that_is_a_slip_of_the_pen_is_refused(folder: Path) -> None:
+    assert with_splits(folder, "train", "train", "trian") == [
+        (
+            "27:12: split 'trian' has 1 task, 'train' has 2; did you mean 'train'? "
+            "Else choose a name that is less like it"
+        )
+    ]
+    assert len(with_splits(folder, "held-out", "held_out", "held_out")) == 1
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        ("train", "train2", "train_hard"),
+        ("trian", "trian"),
+        ("test_a", "test_a", "test_b"),
+        ("train", "held_out", "dev"),
+    ],
+)
+def test_other_names_of_splits_are_as_good_as_any(folder: Path, splits: tuple[str, ...]) -> None:
+    assert with_splits(folder, *splits) == []
+
+
 def test_problems_of_several_task_files_come_together(folder: Path) -> None:
     spoil(folder / "domain.yaml", "[tasks.yaml]", "[tasks.yaml, more.yaml]")
     (folder / "more.yaml").write_text("x: 1")

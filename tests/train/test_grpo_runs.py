@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from short_run import carry_out, write_run
+from short_run import SHORT, carry_out, write_run
 
 from muarl.domain import load_domain
 from muarl.kernel.model import load_model, weights_checksum
@@ -84,3 +84,50 @@ def test_three_iterations_stay_on_policy_across_weight_syncs(
         for span in sample.spans
     }
     assert versions == {0, 1, 2}
+
+
+def test_all_pieces_at_once_run_and_show_in_the_log(tmp_path: Path) -> None:
+    grpo = {
+        "iterations": 2,
+        "tasks_per_iteration": 3,
+        "lr": 3e-3,
+        "baseline": "leave_one_out",
+        "ratio": "sequence",
+        "aggregation": "sequence",
+        "kl_coef": 0.01,
+        "kl_in": "reward",
+        "entropy_coef": 0.001,
+        "correction": {"level": "geometric", "reject_above": 2.0},
+        "dynamic_sampling": {"max_rounds": 4},
+        "overlong": {"max_tokens": 400, "buffer_tokens": 390, "penalty": 0.1},
+        "drop": ["void_turns"],
+        "weight_decay": 0.01,
+    }
+    rounds = carry_out(write_run(tmp_path, grpo=grpo), tmp_path / "out")
+    assert [line["iteration"] for line in rounds] == [0, 1]
+    for line in rounds:
+        assert line["trained_tokens"] > 0
+        assert line["first_ratio_mean"] == pytest.approx(1, abs=1e-4)
+        assert 0 <= line["mismatch_kl"] < 1e-4
+        assert line["importance_rejected"] == 0
+        assert 1 <= line["rollout_rounds"] <= 4
+        assert line["groups_missing"] == 0, "lengths are punished, so all groups differ"
+    before, after = load_model(tmp_path / "out/cold_start"), load_model(tmp_path / "out/model")
+    assert weights_checksum(before) != weights_checksum(after)
+
+
+def test_dynamic_sampling_ends_where_no_task_teaches_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """DAPO#22: resampling without a bound, and a run that ends in it."""
+    grpo = {
+        "iterations": 1,
+        "tasks_per_iteration": 2,
+        "dynamic_sampling": {"max_rounds": 2},
+    }
+    run_file = write_run(tmp_path, grpo=grpo, rollout={**SHORT["rollout"], "max_tokens": 1})
+    (line,) = carry_out(run_file, tmp_path / "out")
+    assert (line["rollout_rounds"], line["groups_missing"]) == (2, 2)
+    assert line["episodes"] == 4 * 4, "other tasks in the second round"
+    assert "trained_tokens" not in line
+    assert "iteration 0 learns from 0 groups of 2 wanted" in caplog.text

@@ -117,8 +117,9 @@ def predicates_of(args: argparse.Namespace, domain: Domain) -> RewardFile | None
 def _unknown_tools(predicates: RewardFile, domain: Domain) -> Iterator[Finding]:
     from muarl.data.proof.names import tools_in
 
-    tools = [tool.name for tool in anyio.run(domain.tools)]
+    offered = {"agent": anyio.run(domain.tools), "user": anyio.run(domain.user_tools)}
+    sides = {by: [tool.name for tool in tools] for by, tools in offered.items()}
     for field, listed in (("reward", predicates.reward), ("metrics", predicates.metrics or ())):
-        for loc, tool in tools_in(listed):
-            if tool not in tools:
-                yield Finding((field, *loc), unknown("tool", tool, tools))
+        for loc, by, tool in tools_in(listed):
+            if tool not in sides[by]:
+                yield Finding((field, *loc), unknown("tool", tool, sides[by]))

@@ -62,6 +62,9 @@ def watched(
         if folder.accepted:
             log.say("domain_changed", warning=True, changes=folder.accepted)
             progress.note(f"the domain changed since the run began: {'; '.join(folder.accepted)}")
+        if folder.changed:
+            log.say("spec_changed", changes=folder.changed)
+            progress.note(f"the run goes on with {'; '.join(folder.changed)}")
         try:
             yield observation, progress
         except BaseException as error:

@@ -12,13 +12,15 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
-from muarl.data.export.rows import Mode, Row, advantages, episode_rows, sample_rows
+from muarl.data.export.rows import Row, advantages, episode_rows, sample_rows
 from muarl.record import Episode, StoredEpisodes
 from muarl.record.placing import placed
+from muarl.spec.grpo import Baseline
 
 _MARKERS = {"jsonl": None, "parquet": None, "hf": "dataset_info.json"}
 """Form to the file by which its folder is known; None: the form is one file."""
@@ -39,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-reward", type=finite, metavar="R", help="leave out episodes that earned less"
     )
     parser.add_argument(
-        "--advantage",
-        choices=("std", "mean"),
-        help="divide by the group's deviation, or only subtract its mean (default: as the run did)",
+        "--baseline",
+        choices=get_args(Baseline),
+        help="what a reward is measured by, for advantages (default: as the run did)",
     )
 
 
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Export, and say how much."""
     episodes = stored_episodes(args)
     write = _writer(args)  # a library that is missing is said before anything is read
-    advantage = advantages(episodes.heads(), args.advantage or _mode(args.runs[0]))
+    advantage = advantages(episodes.heads(), args.baseline or _baseline(args.runs[0]))
     make = episode_rows if args.what == "episodes" else sample_rows
     chosen = _Chosen(episodes, args.min_reward)
     reads = files_of(args.runs)
@@ -75,9 +77,9 @@ def _writer(args: argparse.Namespace) -> Callable[[Iterable[Row], Path], int]:
     return partial(write_dataset, what=args.what)
 
 
-def _mode(run: Path) -> Mode:
+def _baseline(run: Path) -> Baseline:
     grpo = spec_of(run).spec.grpo
-    return "std" if grpo is None else grpo.advantage
+    return "std" if grpo is None else grpo.baseline
 
 
 class _Chosen:

@@ -9,9 +9,11 @@ import msgspec
 from muarl.data.stored import StoredTasks, judged_again
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError, SpecError
-from muarl.messages import ToolCall
+from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
+from muarl.spec.calls import Who
+from muarl.tools import ToolSession
 from muarl.world import Change, World, diff, equal
 
 
@@ -116,30 +118,47 @@ async def _replay(
     """The worlds before and after an episode's calls, and what differs first on the way there."""
     world = domain.world_for(task)
     declared = world.fork()
-    async with domain.server.session(world) as session:
+    async with domain.sides(world) as sides:
         initial = world.fork()
         changes = _changes(episode.start, diff(declared, initial), "initial")
         if found := next(changes, None):
             return (initial, world), found
-        for number, turn in enumerate(episode.turns):
-            calls = turn.message.tool_calls
-            if len(turn.results) != len(calls):
-                count = len(turn.results)
-                return (
-                    initial,
-                    world,
-                ), f"turn {number}: {len(calls)} calls, {count} recorded results"
-            for call, recorded in zip(calls, turn.results, strict=True):
-                answer = await session.call(
-                    ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
-                )
-                if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
-                    return (initial, world), (
-                        f"turn {number}, {call.name}: answered {answer.content!r}, "
-                        f"recorded {recorded.content!r}"
-                    )
+        for what, who, calls, results in _called(episode):
+            if calls and who not in sides:
+                gone = f"{what}, {calls[0].name}: the domain has no `device` any more"
+                return (initial, world), gone
+            if (calls or results) and (found := await _again(sides[who], calls, results)):
+                return (initial, world), f"{what}{found}"
     different = next(_changes(episode.changes, diff(initial, world), "final"), None)
     return (initial, world), different
+
+
+_Called = tuple[str, Who, Sequence[ToolCall], Sequence[ToolResult]]
+"""Where in the dialogue, who called, what, and what was answered."""
+
+
+def _called(episode: Episode) -> Iterator[_Called]:
+    """All calls of an episode, in the order in which they were made."""
+    yield "opening", "user", episode.opening.calls, episode.opening.results
+    for number, turn in enumerate(episode.turns):
+        yield f"turn {number}", "agent", turn.message.tool_calls, turn.results
+        if turn.reply is not None:
+            yield f"turn {number}, the user", "user", turn.reply.calls, turn.reply.results
+
+
+async def _again(
+    session: ToolSession, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+) -> str | None:
+    """Make calls again; the first thing that is not as recorded."""
+    if len(results) != len(calls):
+        return f": {len(calls)} calls, {len(results)} recorded results"
+    for call, recorded in zip(calls, results, strict=True):
+        answer = await session.call(
+            ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
+        )
+        if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
+            return f", {call.name}: answered {answer.content!r}, recorded {recorded.content!r}"
+    return None
 
 
 def _changes(recorded: Sequence[Change], again: Sequence[Change], which: str) -> Iterator[str]:

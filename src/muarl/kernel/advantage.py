@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+
+from muarl.spec.grpo import Baseline
 
 
 def group_advantages(
     rewards: Sequence[float | None],
     *,
-    mode: Literal["std", "mean"] = "std",
+    baseline: Baseline = "std",
     eps: float = 1e-6,
 ) -> list[float | None]:
-    """Return `(reward - mean) / (std + eps)` within one group (GRPO, arXiv 2402.03300).
+    """Measure rewards by those of their group.
 
-    The deviation is Bessel-corrected, as `torch.std` is. Faults (None) leave mean, deviation and
-    result alike (law L2): their siblings get what they would get had the fault not been there.
-    A group of one, and one whose rewards are all equal, gets zeros.
+        std             (r - mean) / (s + eps), s with n - 1 as `torch.std` (GRPO, arXiv 2402.03300)
+        population_std  (r - mean) / (s + eps), s with n
+        mean            r - mean                                      (Dr. GRPO, arXiv 2503.20783)
+        leave_one_out   r - mean of the others = (r - mean) · n / (n - 1)  (RLOO, arXiv 2402.14740)
+        none            r
+
+    Faults (None) leave mean, deviation and result alike (law L2): their siblings get what they would
+    get had the fault not been there. A group of one, and one whose rewards are all equal, gets zeros
+    from all but `none`.
 
         [1, 0, None, 0]  ->  mean 1/3, std 0.577  ->  [1.155, -0.577, None, -0.577]
 
     Args:
         rewards: Of the episodes of one task; None for a fault.
-        mode: "mean" leaves the division out.
+        baseline: One of the above.
         eps: Added to the deviation.
     """
+    if baseline == "none":
+        return list(rewards)
     scored = [reward for reward in rewards if reward is not None]
     if len(scored) < 2 or min(scored) == max(scored):
         return [None if reward is None else 0.0 for reward in rewards]
-    mean = math.fsum(scored) / len(scored)
+    count, mean = len(scored), math.fsum(scored) / len(scored)
     scale = 1.0
-    if mode == "std":
-        variance = math.fsum((reward - mean) ** 2 for reward in scored) / (len(scored) - 1)
-        scale = math.sqrt(variance) + eps
+    if baseline == "leave_one_out":
+        scale = (count - 1) / count
+    elif baseline != "mean":
+        freedom = count - 1 if baseline == "std" else count
+        scale = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / freedom) + eps
     return [None if reward is None else (reward - mean) / scale for reward in rewards]

@@ -63,10 +63,10 @@ class MicroBatch:
         """[N] per-token values, given for all samples in their original order."""
         return self._tensor([value for index in self.samples for value in values[index]])
 
-    def spread(self, values: Sequence[float]) -> Tensor:
-        """[N] each sample's value, repeated for each of its sampled tokens."""
-        rows = zip(self.samples, self.counts, strict=True)
-        return self._tensor([values[index] for index, count in rows for _ in range(count)])
+    def token_owners(self) -> Tensor:
+        """[N] place in `samples` of the sample of each sampled token."""
+        counts = torch.tensor(self.counts, device=self.targets.device)
+        return torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
 
     def _tensor(self, values: list[float]) -> Tensor:
         return torch.tensor(values, dtype=torch.float32, device=self.targets.device)

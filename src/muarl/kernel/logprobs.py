@@ -41,7 +41,7 @@ class TokenScores(NamedTuple):
 
     Attributes:
         logprobs: [N] log-probabilities, with gradient.
-        entropy: [N] entropy in nats of the distribution each was drawn from, without gradient.
+        entropy: [N] entropy in nats of the distribution each was drawn from, with gradient.
     """
 
     logprobs: Tensor
@@ -241,8 +241,9 @@ def _last_feed_forward_on(backbone: nn.Module, rows: Tensor) -> Iterator[None]:
 class _Score(Function):
     """Log-probs and entropies of targets from hidden states, with a chunk of logits at a time.
 
-    The slope of log softmax is known, `onehot - softmax`. The backward pass therefore needs only a
-    chunk's logits again, and their normalizers, [N], which the forward pass keeps.
+    The slope of log softmax is known, `onehot - softmax`, and that of the entropy, too. The backward
+    pass therefore needs only a chunk's logits again, and their normalizers, [N], which the forward
+    pass keeps.
     """
 
     @staticmethod
@@ -261,13 +262,17 @@ class _Score(Function):
             softmax = (logits - normalizer[rows, None]).exp_()
             entropy[rows] = normalizer[rows] - torch.linalg.vecdot(softmax, logits)
         ctx.head, ctx.scale = head, scale
-        ctx.save_for_backward(targets, hidden, normalizer, *weights)
-        ctx.mark_non_differentiable(entropy)
+        ctx.save_for_backward(targets, hidden, normalizer, entropy, *weights)
+        ctx.set_materialize_grads(False)
         return logprobs, entropy
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        targets, hidden, normalizer, *weights = ctx.saved_tensors
+    def backward(
+        ctx: Any, grad: Tensor | None, entropy_grad: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        targets, hidden, normalizer, entropy, *weights = ctx.saved_tensors
+        if grad is None:
+            grad = torch.zeros_like(normalizer)
         trained = [weight for weight in weights if weight.requires_grad]
         hidden_grad = torch.empty_like(hidden)
         grads = {weight: torch.zeros_like(weight) for weight in trained}
@@ -275,9 +280,15 @@ class _Score(Function):
             with torch.enable_grad():
                 part = hidden[rows].detach().requires_grad_()
                 logits = ctx.head(part)
-            slope = (logits.detach().float() * ctx.scale).sub_(normalizer[rows, None]).exp_()
-            slope.mul_((-ctx.scale * grad[rows])[:, None])
-            slope.scatter_add_(1, targets[rows, None], (ctx.scale * grad[rows])[:, None])
+            log_softmax = (logits.detach().float() * ctx.scale).sub_(normalizer[rows, None])
+            if entropy_grad is None:
+                slope = log_softmax.exp_().mul_(-grad[rows, None])
+            else:
+                # dH / d logit = -p · (log p + H)
+                slope = log_softmax.exp()
+                log_softmax.add_(entropy[rows, None]).mul_(entropy_grad[rows, None])
+                slope.mul_(log_softmax.add_(grad[rows, None]).neg_())
+            slope.scatter_add_(1, targets[rows, None], grad[rows, None]).mul_(ctx.scale)
             hidden_grad[rows], *parts = torch.autograd.grad(
                 logits, [part, *trained], slope.to(logits.dtype)
             )

@@ -1,8 +1,7 @@
-"""Losses over the sampled tokens of a micro-batch, all flat: N sampled tokens.
+"""Losses over the sampled tokens of a micro-batch, all flat: N sampled tokens of K samples.
 
-Each loss is a sum divided by `num_tokens`, the number of sampled tokens of the whole update across
-micro-batches and ranks. Adding the losses (and gradients) of the parts therefore gives those of the
-whole, however it was cut: the token-level mean of DAPO (arXiv 2503.14476).
+A loss is a sum over tokens of loss times share (see `muarl.kernel.aggregation`). Shares are settled
+for the whole update, so the losses and gradients of its parts add up to those of the whole.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MAX_LOG_RATIO = 20.0
-"""Ratios are held within e**-20 and e**20, where they no longer mean anything, so as to stay finite."""
+from muarl.kernel.divergence import MAX_LOG_RATIO, divergence
+from muarl.spec.grpo import GrpoSpec
 
 
 @dataclass(slots=True)
@@ -26,9 +25,9 @@ class LossTotals:
         ratio_max: Largest ratio.
         clipped_low: Tokens whose ratio was too low to earn gradient.
         clipped_high: Tokens whose ratio was too high to earn gradient.
-        kl: Sum of k3 estimates against the reference; 0 without one.
+        kl: Sum of estimates of the divergence from the reference; 0 without one.
         entropy: Sum of entropies.
-        logprob_gap_max: Largest |trainer - sampler| log-prob.
+        logprob_gap_max: Largest |trainer - old| log-prob.
     """
 
     num_tokens: int = 0
@@ -52,61 +51,121 @@ class LossTotals:
         self.logprob_gap_max = max(self.logprob_gap_max, other.logprob_gap_max)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenTerms:
+    """What an update knows of each sampled token before the model is asked.
+
+    Attributes:
+        old_logprobs: [N] under the policy that the ratio is taken to: the sampler's, or with a
+            correction those of the trainer before the iteration's first update.
+        advantages: [N] of each token.
+        shares: [N] of each token in the loss of the update; 0 leaves it out.
+        importance: [N] weight of a token's surrogate; None is 1 throughout.
+        reference_logprobs: [N] under the reference; required where a divergence is in the loss.
+    """
+
+    old_logprobs: Tensor
+    advantages: Tensor
+    shares: Tensor
+    importance: Tensor | None = None
+    reference_logprobs: Tensor | None = None
+
+
 def sft_loss(trainer_logprobs: Tensor, *, num_tokens: int) -> Tensor:
     """Cross entropy of the marked tokens: their negative log-probs over `num_tokens`."""
     return -trainer_logprobs.sum() / num_tokens
 
 
 def grpo_loss(
-    trainer_logprobs: Tensor,
-    sampler_logprobs: Tensor,
-    advantages: Tensor,
+    logprobs: Tensor,
     entropy: Tensor,
-    *,
-    num_tokens: int,
-    clip_low: float,
-    clip_high: float,
-    kl_coef: float = 0.0,
-    reference_logprobs: Tensor | None = None,
+    terms: TokenTerms,
+    owners: Tensor,
+    spec: GrpoSpec,
 ) -> tuple[Tensor, LossTotals]:
-    """Clipped surrogate with a token-level ratio, and optionally the k3 divergence.
+    """Surrogate of each token, with divergence and entropy, summed by the tokens' shares.
 
-        ratio = exp(trainer - sampler)
-        loss  = sum(-min(ratio·A, clip(ratio, 1 - clip_low, 1 + clip_high)·A) + kl_coef·k3) / num_tokens
-        k3    = exp(reference - trainer) - (reference - trainer) - 1        (Schulman 2020)
+        loss = sum(share · (importance · surrogate + kl_coef · kl - entropy_coef · entropy))
 
-    Example: sampler -1.0, trainer -0.5, A = 2, clip_high 0.28: ratio 1.649 is cut to 1.28, the
-    token's loss is -2.56 and its gradient 0. With A = -2 nothing is cut: 3.297.
+    Example: old -1.0, trainer -0.5, A = 2, clip_high 0.28: ratio 1.649 is cut to 1.28, the token's
+    loss is -2.56 and its gradient 0. With A = -2 nothing is cut: 3.297.
 
     Args:
-        trainer_logprobs: [N] under the weights being trained, with gradient.
-        sampler_logprobs: [N] as the sampler reported them.
-        advantages: [N] of each token's episode.
-        entropy: [N] for the metrics.
-        num_tokens: Denominator, see above.
-        clip_low: Lower clip.
-        clip_high: Upper clip.
-        kl_coef: Weight of the divergence.
-        reference_logprobs: [N] under the reference; required when `kl_coef` is not 0.
+        logprobs: [N] under the weights being trained, with gradient.
+        entropy: [N] of the distribution each token was drawn from; with gradient where it is
+            rewarded.
+        terms: What else is known of each token.
+        owners: [N] number of the sample of each token, from 0, in order.
+        spec: The pieces.
     """
-    log_ratio = (trainer_logprobs - sampler_logprobs).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
-    ratio = log_ratio.exp()
-    clipped = ratio.clamp(1 - clip_low, 1 + clip_high)
-    loss = -torch.minimum(ratio * advantages, clipped * advantages)
+    log_ratio = log_ratios(logprobs - terms.old_logprobs, owners, spec.ratio)
+    ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    loss = surrogate(ratio, terms.advantages, logprobs, spec)
+    if terms.importance is not None:
+        loss = loss * terms.importance
     kl = torch.zeros_like(loss)
-    if reference_logprobs is not None:
-        gap = (reference_logprobs - trainer_logprobs).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
-        kl = gap.exp() - gap - 1
-        loss = loss + kl_coef * kl
+    if terms.reference_logprobs is not None:
+        kl = divergence(
+            logprobs,
+            terms.reference_logprobs,
+            estimator=spec.kl_estimator,
+            largest=spec.kl_max,
+        )
+        if spec.kl_in == "loss":
+            loss = loss + spec.kl_coef * kl
+    if spec.entropy_coef:
+        loss = loss - spec.entropy_coef * entropy
     with torch.no_grad():
+        low, high = 1 - spec.clip_low, 1 + spec.clip_high
         totals = LossTotals(
             num_tokens=len(ratio),
             ratio=ratio.sum().item(),
             ratio_max=ratio.max().item(),
-            clipped_low=int(((ratio < 1 - clip_low) & (advantages < 0)).sum()),
-            clipped_high=int(((ratio > 1 + clip_high) & (advantages > 0)).sum()),
+            clipped_low=int(((ratio < low) & (terms.advantages < 0)).sum()),
+            clipped_high=int(((ratio > high) & (terms.advantages > 0)).sum()),
             kl=kl.sum().item(),
             entropy=entropy.sum().item(),
-            logprob_gap_max=(trainer_logprobs - sampler_logprobs).abs().max().item(),
+            logprob_gap_max=(logprobs - terms.old_logprobs).abs().max().item(),
         )
-    return loss.sum() / num_tokens, totals
+    return (loss * terms.shares).sum(), totals
+
+
+def log_ratios(gaps: Tensor, owners: Tensor, level: str) -> Tensor:
+    """Log of the probability ratio at each token, of the token or of its sample.
+
+        token     gap                           (PPO, arXiv 1707.06347)
+        sequence  mean of the sample's gaps     (GSPO, arXiv 2507.18071, equation 7)
+
+    Args:
+        gaps: [N] trainer - old log-probs.
+        owners: [N] number of each token's sample.
+        level: `token` or `sequence`.
+    """
+    if level == "token":
+        return gaps
+    counts = torch.bincount(owners)
+    means = gaps.new_zeros(len(counts)).index_add(0, owners, gaps) / counts.clamp(min=1)
+    return means[owners]
+
+
+def surrogate(ratio: Tensor, advantages: Tensor, logprobs: Tensor, spec: GrpoSpec) -> Tensor:
+    """Each token's loss for its advantage A, with r the ratio and c(r) the clipped one.
+
+        clip   -min(r·A, c(r)·A)                     (PPO, arXiv 1707.06347)
+               where A < 0 at most -dual_clip·A      (dual clip, arXiv 1912.09729)
+        cispo  -stop(c(r))·A·logprob                 (CISPO, arXiv 2506.13585, equation 4)
+
+    Args:
+        ratio: [N], with gradient.
+        advantages: [N].
+        logprobs: [N] under the weights being trained, with gradient.
+        spec: Clips.
+    """
+    clipped = ratio.clamp(1 - spec.clip_low, 1 + spec.clip_high)
+    if spec.surrogate == "cispo":
+        return -clipped.detach() * advantages * logprobs
+    loss = -torch.minimum(ratio * advantages, clipped * advantages)
+    if spec.dual_clip is None:
+        return loss
+    bound = -spec.dual_clip * advantages
+    return torch.where(advantages < 0, torch.minimum(loss, bound), loss)

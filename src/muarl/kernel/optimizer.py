@@ -10,7 +10,7 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError
-from muarl.spec.run import GrpoSpec
+from muarl.spec.grpo import GrpoSpec
 
 
 class Optimizer:
@@ -71,8 +71,10 @@ class Optimizer:
                     yield name, optimizer, parameter
 
 
-def adamw(model: PreTrainedModel, *, freeze_embeddings: bool) -> Optimizer:
-    """AdamW with betas (0.9, 0.95) and no decay, for GRPO.
+def adamw(
+    model: PreTrainedModel, *, freeze_embeddings: bool, weight_decay: float = 0.0
+) -> Optimizer:
+    """AdamW with betas (0.9, 0.95), for GRPO.
 
     With frozen embeddings (and a tied output layer), Adam's normalised steps cannot carry rarely
     seen tokens away.
@@ -81,7 +83,7 @@ def adamw(model: PreTrainedModel, *, freeze_embeddings: bool) -> Optimizer:
     for parameter in model.parameters():
         parameter.requires_grad_(parameter not in frozen)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return Optimizer({"adamw": _adamw(trained)}, model)
+    return Optimizer({"adamw": _adamw(trained, weight_decay)}, model)
 
 
 def muon(model: PreTrainedModel) -> Optimizer:
@@ -97,8 +99,8 @@ def muon(model: PreTrainedModel) -> Optimizer:
     return Optimizer({"muon": body, "adamw": _adamw(others)}, model)
 
 
-def _adamw(parameters: list[Parameter]) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=0.0)
+def _adamw(parameters: list[Parameter], weight_decay: float = 0.0) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=weight_decay)
 
 
 def _embeddings(model: PreTrainedModel) -> set[Parameter]:

@@ -10,12 +10,17 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from muarl.errors import NonFiniteLoss, TrainError
+from muarl.kernel.aggregation import token_shares
 from muarl.kernel.batch import MicroBatch, make_micro_batches
+from muarl.kernel.correction import Mismatch, importance_correction
 from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
-from muarl.kernel.loss import LossTotals, grpo_loss, sft_loss
+from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
 from muarl.record.sample import Sample
-from muarl.spec.run import GrpoSpec
+from muarl.spec.grpo import GrpoSpec
+
+Advantage = float | Sequence[float]
+"""Of a sample, or of each of its sampled tokens."""
 
 
 class SftMetrics(msgspec.Struct, frozen=True):
@@ -45,10 +50,11 @@ class GrpoMetrics(msgspec.Struct, frozen=True):
         ratio_max: Largest ratio.
         clip_low_fraction: Tokens whose ratio was too low to earn gradient.
         clip_high_fraction: Tokens whose ratio was too high to earn gradient.
-        kl: k3 against the reference; 0 without one.
+        kl: Divergence from the reference; 0 without one.
         entropy: On sampled tokens only.
-        max_logprob_gap: Largest |trainer - sampler| log-prob; the sampler's error where the weights
-            are the ones that sampled.
+        max_logprob_gap: Largest |trainer - old| log-prob; where the old ones are the sampler's and the
+            weights are the ones that sampled, the sampler's error.
+        mismatch: Of sampler and trainer, where it is corrected for.
     """
 
     loss: float
@@ -61,6 +67,7 @@ class GrpoMetrics(msgspec.Struct, frozen=True):
     kl: float
     entropy: float
     max_logprob_gap: float
+    mismatch: Mismatch | None = None
 
 
 class Trainer:
@@ -95,7 +102,9 @@ class Trainer:
     @classmethod
     def for_grpo(cls, model: PreTrainedModel, spec: GrpoSpec) -> Trainer:
         """AdamW, embeddings frozen if the spec says so."""
-        optimizer = adamw(model, freeze_embeddings=spec.freeze_embeddings)
+        optimizer = adamw(
+            model, freeze_embeddings=spec.freeze_embeddings, weight_decay=spec.weight_decay
+        )
         return cls(model, optimizer, max_grad_norm=spec.max_grad_norm)
 
     def sft_step(self, samples: Sequence[Sample], lr: float) -> SftMetrics:
@@ -121,56 +130,75 @@ class Trainer:
     def grpo_update(
         self,
         samples: Sequence[Sample],
-        advantages: Sequence[float | None],
+        advantages: Sequence[Advantage | None],
         *,
         spec: GrpoSpec,
         lr: float,
         temperature: float = 1.0,
         reference_logprobs: Sequence[Sequence[float]] | None = None,
+        old_logprobs: Sequence[Sequence[float]] | None = None,
         num_tokens: int | None = None,
+        num_samples: int | None = None,
     ) -> GrpoMetrics:
         """Move the policy toward samples of positive advantage.
 
         Args:
             samples: With the sampler's log-probs.
-            advantages: One per sample; None (a fault) leaves the sample out altogether.
-            spec: Clips and the weight of the divergence.
+            advantages: One per sample, or one for each of its sampled tokens; None (a fault) leaves
+                the sample out altogether.
+            spec: The pieces of the loss.
             lr: Learning rate.
             temperature: The sampler's.
             reference_logprobs: Like the samples' log-probs, under the reference policy.
-            num_tokens: Denominator of the loss; the sampled tokens of these samples if None.
+            old_logprobs: Likewise, under this model's weights before the iteration's first update;
+                needed where sampler and trainer are corrected for.
+            num_tokens: Kept tokens of the whole update, where these samples are a part of it.
+            num_samples: Samples of it likewise.
 
         Raises:
             TrainError: Nothing to train, log-probs missing, or no reference though its weight is
                 not 0.
             NonFiniteLoss: The loss or the gradient is not finite; weights are as before.
         """
-        if spec.kl_coef and reference_logprobs is None:
+        needs_reference = spec.kl_coef > 0 and spec.kl_in == "loss"
+        if needs_reference and reference_logprobs is None:
             raise TrainError("kl_coef is not 0, but no reference log-probs were given")
+        if spec.correction is not None and old_logprobs is None:
+            raise TrainError("a correction is asked for, but no old log-probs were given")
         kept = [i for i, advantage in enumerate(advantages) if advantage is not None]
         samples = [samples[i] for i in kept]
-        values = [advantage for advantage in advantages if advantage is not None]
-        sampler = [sample.logprobs for sample in samples]
-        reference = None
-        if reference_logprobs is not None:
-            reference = [reference_logprobs[i] for i in kept]
-            _check_logprobs("reference", samples, reference)
-        _check_logprobs("sampler", samples, sampler)
+        per_token = [_per_token(advantages[i], s) for i, s in zip(kept, samples, strict=True)]
+        sampler = _checked("sampler", samples, [sample.logprobs for sample in samples])
+        reference = _chosen("reference", samples, reference_logprobs, kept)
+        old = _chosen("old", samples, old_logprobs, kept)
+        _count(samples)
+        counts = [[True] * sample.num_sampled for sample in samples]
+        correction = None
+        if spec.correction is not None and old is not None:
+            correction = importance_correction(old, sampler, spec.correction)
+            counts = correction.kept
+        shares = token_shares(
+            counts,
+            aggregation=spec.aggregation,
+            constant=spec.aggregation_tokens,
+            num_tokens=num_tokens,
+            num_samples=num_samples,
+        )
 
-        denominator = num_tokens or _count(samples)
+        def terms(batch: MicroBatch) -> TokenTerms:
+            return TokenTerms(
+                old_logprobs=batch.gather(sampler if old is None else old),
+                advantages=batch.gather(per_token),
+                shares=batch.gather(shares),
+                importance=None if correction is None else batch.gather(correction.weights),
+                reference_logprobs=None if reference is None else batch.gather(reference),
+            )
+
         loss, totals = 0.0, LossTotals()
         for batch in _micro_batches(self.model, samples, self._max_tokens):
             scores = score_tokens(self.model, batch, temperature=temperature)
             part, part_totals = grpo_loss(
-                scores.logprobs,
-                batch.gather(sampler),
-                batch.spread(values),
-                scores.entropy,
-                num_tokens=denominator,
-                clip_low=spec.clip_low,
-                clip_high=spec.clip_high,
-                kl_coef=spec.kl_coef,
-                reference_logprobs=None if reference is None else batch.gather(reference),
+                scores.logprobs, scores.entropy, terms(batch), batch.token_owners(), spec
             )
             loss += self._backward(part)
             totals.merge(part_totals)
@@ -186,6 +214,7 @@ class Trainer:
             kl=totals.kl / count,
             entropy=totals.entropy / count,
             max_logprob_gap=totals.logprob_gap_max,
+            mismatch=None if correction is None else correction.mismatch,
         )
 
     def _backward(self, loss: Tensor) -> float:
@@ -247,12 +276,33 @@ def _count(samples: Sequence[Sample]) -> int:
     return count
 
 
-def _check_logprobs(
+def _per_token(advantage: Advantage | None, sample: Sample) -> list[float]:
+    if isinstance(advantage, Sequence):
+        if len(advantage) != sample.num_sampled:
+            raise TrainError(
+                f"{len(advantage)} advantages for {sample.num_sampled} sampled tokens; there must be "
+                "one each, or one for all"
+            )
+        return list(advantage)
+    return [advantage or 0.0] * sample.num_sampled
+
+
+def _chosen(
+    who: str,
+    samples: Sequence[Sample],
+    logprobs: Sequence[Sequence[float]] | None,
+    kept: Sequence[int],
+) -> Sequence[Sequence[float]] | None:
+    return None if logprobs is None else _checked(who, samples, [logprobs[i] for i in kept])
+
+
+def _checked(
     who: str, samples: Sequence[Sample], logprobs: Sequence[Sequence[float]]
-) -> None:
+) -> Sequence[Sequence[float]]:
     for index, (sample, values) in enumerate(zip(samples, logprobs, strict=True)):
         if len(values) != sample.num_sampled:
             raise TrainError(
                 f"sample {index}: {len(values)} {who} log-probs for {sample.num_sampled} sampled "
                 "tokens; there must be one each"
             )
+    return logprobs

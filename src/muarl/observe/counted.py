@@ -10,7 +10,7 @@ from muarl.observe.snapshot import Activity, Totals
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import UserReply
 from muarl.tools import ToolServer, ToolSession
-from muarl.user import User
+from muarl.user import Device, User, hand_over
 from muarl.world import World
 
 
@@ -54,6 +54,9 @@ class CountedUser:
     def __init__(self, user: User, activity: Activity) -> None:
         self._user = user
         self._activity = activity
+
+    def take(self, device: Device) -> None:
+        hand_over(self._user, device)
 
     async def open(self) -> UserReply:
         with _one(self._activity):

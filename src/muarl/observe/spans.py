@@ -29,7 +29,7 @@ from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, UserReply
 from muarl.scheduler import EpisodePlan, Group, Observer
 from muarl.tools import ToolServer, ToolSession
-from muarl.user import User
+from muarl.user import Device, User, hand_over
 from muarl.world import World
 
 
@@ -181,6 +181,9 @@ class _SpannedUser:
         self._user = user
         self._spans = spans
         self._plan = plan
+
+    def take(self, device: Device) -> None:
+        hand_over(self._user, device)
 
     async def open(self) -> UserReply:
         with self._spans.child(self._plan, "user reply", {}) as span:

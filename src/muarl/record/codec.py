@@ -88,6 +88,9 @@ def _foreign(episode: Episode) -> Iterator[Any]:
     for turn in episode.turns:
         yield from (call.arguments for call in turn.message.tool_calls)
         changes += turn.changes
+    for reply in episode.replies():
+        yield from (call.arguments for call in reply.calls)
+        changes += reply.changes
     for change in changes:
         yield change.before
         yield change.after

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from muarl.messages import Message, ToolResult, ToolSpec
+from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
+"""2: what a user called on a device of her own. What reads 2 reads 1."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
@@ -109,13 +110,16 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         text: What the policy reads; "" when the user only leaves.
         stop: The user ends the dialogue after this.
         act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
-            "deny", "change", "accept_refusal", "next", "unclear", "abandon", "stop"; and what her
-            knobs made her do: "partly:order_id", "refuse", "digress", "silence", "unavailable",
-            "push_back", "challenge", "pass".
+            "deny", "change", "accept_refusal", "next", "unclear", "did:restart", "failed",
+            "abandon", "stop"; and what her knobs made her do: "partly:order_id", "refuse",
+            "digress", "silence", "unavailable", "push_back", "challenge", "pass".
         knobs: Knobs that acted in this turn, each as often as it did; see `muarl.spec.KnobsSpec`.
         chances: Knobs that could have acted in it. The rate of a knob is its acts by its chances.
         breaches: Kinds of breach of what she was about to say and did not: an LLM's tries that
             its guard threw away.
+        calls: What she called on her own device before she said it; the policy sees none of it.
+        results: What her tools answered, in call order.
+        changes: What her calls changed in the world.
     """
 
     text: str
@@ -124,6 +128,9 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     knobs: tuple[str, ...] = ()
     chances: tuple[str, ...] = ()
     breaches: tuple[str, ...] = ()
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    changes: list[Change] = []
 
 
 class Turn(msgspec.Struct, omit_defaults=True, gc=False):
@@ -138,7 +145,7 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
         policy_version: Weights that sampled its first token; the sample's spans know the others.
         results: Tool results, in call order.
         reply: The user's answer, if the message went to the user.
-        changes: What the tools changed in the world during this turn.
+        changes: What the policy's calls changed in the world during this turn.
     """
 
     message: Message
@@ -185,6 +192,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
             rules, users, world, code, predicates, and the whole task.
         system: The system prompt's text.
         tools: Tools the policy was offered.
+        user_tools: Tools the user had on her own device.
         opening: The user's first message.
         turns: In order.
         samples: Training samples, one per unbroken prefix.
@@ -212,6 +220,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     opening: UserReply
     outcome: Outcome
     tools: list[ToolSpec] = []
+    user_tools: list[ToolSpec] = []
     turns: list[Turn] = []
     samples: list[Sample] = []
     fault: str | None = None
@@ -241,9 +250,21 @@ class Episode(msgspec.Struct, omit_defaults=True):
         return (self.error or self.outcome.value).partition(f" (in {self.key}")[0]
 
     def calls(self) -> list[tuple[str, dict[str, Any], bool]]:
-        """Every tool call in order: name, arguments, whether it was answered with an error."""
+        """The policy's tool calls in order: name, arguments, whether the answer was an error."""
         return [
             (call.name, call.arguments, result.is_error)
             for turn in self.turns
             for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
+        ]
+
+    def replies(self) -> list[UserReply]:
+        """All that the user said and did, in order."""
+        return [self.opening, *(turn.reply for turn in self.turns if turn.reply is not None)]
+
+    def user_calls(self) -> list[tuple[str, dict[str, Any], bool]]:
+        """As `calls`, of the user's own calls."""
+        return [
+            (call.name, call.arguments, result.is_error)
+            for reply in self.replies()
+            for call, result in zip(reply.calls, reply.results, strict=False)
         ]

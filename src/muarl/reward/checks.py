@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from muarl.reward.evidence import Evidence, Finding
+from muarl.reward.evidence import Call, Evidence, Finding
 from muarl.spec.pattern import found_in
 from muarl.spec.predicate import (
     Called,
@@ -101,27 +101,36 @@ def _has(arguments: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 def called(spec: Called, evidence: Evidence) -> Finding:
     """A tool was called without an error."""
-    calls = [(i, call) for i, call in enumerate(evidence.calls()) if not call.is_error]
-    hits = [i for i, c in calls if c.name == spec.tool and _has(c.arguments, spec.arguments)]
+    calls = [(i, call) for i, call in enumerate(evidence.all_calls()) if not call.is_error]
+    hits = [i for i, call in calls if _is(call, spec)]
     asked = " as asked" if spec.arguments else ""
     if len(hits) < spec.at_least:
         short = f" {len(hits)} times, not {spec.at_least}" if hits else ""
         not_ = "" if hits else "not "
-        return Finding(0.0, f"{spec.tool} was {not_}called successfully{asked}{short}")
+        return Finding(0.0, f"{spec.tool} was {not_}called successfully{_by(spec)}{asked}{short}")
     if spec.at_most is not None and len(hits) > spec.at_most:
-        return Finding(0.0, f"{spec.tool} was called{asked} {len(hits)} times")
+        return Finding(0.0, f"{spec.tool} was called{_by(spec)}{asked} {len(hits)} times")
     if spec.before is not None:
-        later = [i for i, call in calls if call.name == spec.before]
+        later = [i for i, call in calls if call.name == spec.before and call.by == "agent"]
         if later and later[0] < hits[0]:
             return Finding(0.0, f"{spec.before} came before {spec.tool}")
-    return Finding(1.0, f"{spec.tool} was called{asked}")
+    return Finding(1.0, f"{spec.tool} was called{_by(spec)}{asked}")
 
 
 def never_called(spec: NeverCalled, evidence: Evidence) -> Finding:
     """A tool was never called, not even with an error."""
-    calls = evidence.calls()
-    count = sum(c.name == spec.tool and _has(c.arguments, spec.arguments) for c in calls)
-    return Finding(float(count == 0), f"{spec.tool} was called {count} times")
+    count = sum(_is(call, spec) for call in evidence.all_calls())
+    return Finding(float(count == 0), f"{spec.tool} was called{_by(spec)} {count} times")
+
+
+def _is(call: Call, spec: Called | NeverCalled) -> bool:
+    """Whether this is a call that is meant."""
+    whose = (call.by, call.name) == (spec.by, spec.tool)
+    return whose and _has(call.arguments, spec.arguments)
+
+
+def _by(spec: Called | NeverCalled) -> str:
+    return " by the user" if spec.by == "user" else ""
 
 
 def _saying(evidence: Evidence, text: str) -> tuple[int, str] | None:

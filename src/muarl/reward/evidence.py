@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from muarl.record import Turn
+from muarl.messages import ToolCall, ToolResult
+from muarl.record import Turn, UserReply
+from muarl.spec.calls import Who
 from muarl.spec.predicate import JudgeSpec
 from muarl.world import World
 
@@ -33,11 +35,13 @@ class Call(NamedTuple):
         name: The tool.
         arguments: Its arguments.
         is_error: It was answered with an error.
+        by: Who made it: the agent, or the user on her own device.
     """
 
     name: str
     arguments: dict[str, Any]
     is_error: bool
+    by: Who = "agent"
 
 
 class Judges(Protocol):
@@ -59,7 +63,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         world: Final world of the dialogue.
         gold_world: World after the task's gold calls.
         turns: What happened, in order.
-        opening: The user's first message.
+        opening: The user's first message, and what she did before it.
         writes: The domain's write tools.
         judges: Who answers `judge` predicates.
         begin: Makes the world that the dialogue began with.
@@ -69,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     world: World
     gold_world: World
     turns: Sequence[Turn]
-    opening: str
+    opening: UserReply
     writes: Sequence[str]
     judges: Judges
     begin: Callable[[], World]
@@ -81,10 +85,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         return self.begin()
 
     def calls(self) -> Iterator[Call]:
-        """Every tool call that was answered, in order."""
+        """Every tool call of the agent that was answered, in order."""
+        return (call for call in self.all_calls() if call.by == "agent")
+
+    def all_calls(self) -> Iterator[Call]:
+        """Every tool call of either side that was answered, in order."""
+        yield from _calls("user", self.opening.calls, self.opening.results)
         for turn in self.turns:
-            for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
-                yield Call(call.name, call.arguments, result.is_error)
+            yield from _calls("agent", turn.message.tool_calls, turn.results)
+            if turn.reply is not None:
+                yield from _calls("user", turn.reply.calls, turn.reply.results)
 
     def heard(self) -> Iterator[tuple[int, str]]:
         """What the policy said to the user: position of the turn, and text.
@@ -97,13 +107,29 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def transcript(self) -> Iterator[tuple[str, str]]:
         """The dialogue from first to last: who, and what was said, called or answered."""
-        yield "user", self.opening
+        yield from _of_user(self.opening)
         for turn in self.turns:
             if turn.message.content:
                 yield "agent", turn.message.content
             for call in turn.message.tool_calls:
-                yield "agent's call", f"{call.name} {msgspec.json.encode(call.arguments).decode()}"
+                yield "agent's call", _shown(call)
             for result in turn.results:
                 yield f"answer of {result.name}", result.content
             if turn.reply is not None:
-                yield "user", turn.reply.text
+                yield from _of_user(turn.reply)
+
+
+def _calls(by: Who, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Iterator[Call]:
+    for call, result in zip(calls, results, strict=False):
+        yield Call(call.name, call.arguments, result.is_error, by)
+
+
+def _of_user(reply: UserReply) -> Iterator[tuple[str, str]]:
+    for call, result in zip(reply.calls, reply.results, strict=False):
+        yield "user's call", _shown(call)
+        yield f"answer of {result.name} to the user", result.content
+    yield "user", reply.text
+
+
+def _shown(call: ToolCall) -> str:
+    return f"{call.name} {msgspec.json.encode(call.arguments).decode()}"

@@ -117,7 +117,7 @@ class DialogueRunner:
         given = self._limits.at_once.sessions
         if given is None and any(
             isinstance(server, CommandToolsSpec) and not server.stateless
-            for server in self._domain.spec.tools
+            for server in self._domain.spec.all_servers
         ):
             return _MAX_PROCESSES
         return given
@@ -132,6 +132,7 @@ class DialogueRunner:
         persona = self._domain.draw_persona(task, self._who_is_she(key, "persona"))
         user_name, kind = self._user.draw(self._who_is_she(key, "user of the pool"))
         user_seed = episode_seed(self._whose_draws(key), "user", plan.attempt)
+        device = self._domain.user_server
         dialogue = self._live[key] = Dialogue(
             key=key,
             domain=self._domain,
@@ -145,6 +146,7 @@ class DialogueRunner:
             temperature=self._temperature,
             attempt=plan.attempt,
             server=observer.server(plan, self._domain.server),
+            user_server=None if device is None else observer.server(plan, device),
             gates=self._gates,
         )
         episode = await dialogue.run()

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec
+from muarl.spec.calls import Who
+from muarl.spec.device import DeviceSpec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
-from muarl.spec.tools import SqlToolsSpec, ToolServersSpec
+from muarl.spec.tools import SqlToolsSpec, ToolServersSpec, ToolsSpec
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
@@ -121,6 +123,8 @@ class DomainSpec(Spec):
     """Tools that end the dialogue when called successfully."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
+    device: DeviceSpec | None = None
+    """What the user can do herself, with tools of her own: dual control."""
     tasks: TaskSourceSpec
     """What users want, and how it is known that they got it."""
     personas: dict[Id, PersonaSpec] = Field(min_length=1)
@@ -144,18 +148,42 @@ class DomainSpec(Spec):
     @property
     def writes_outside(self) -> bool:
         """Whether a call of a `writes` tool may change something beyond the dialogue's world."""
-        return bool(self.writes) and any(server.writes_outside for server in self.tools)
+        return any(self.writes_outside_by("agent", tool) for tool in self.writes) or (
+            self.device is not None
+            and any(self.writes_outside_by("user", tool) for tool in self.device.writes)
+        )
 
     @property
     def keeps_state(self) -> bool:
         """Whether a server keeps a part of the world, which is known once it has started."""
-        return any(server.state for server in self.tools)
+        return any(server.state for server in self.all_servers)
+
+    @property
+    def all_servers(self) -> list[ToolsSpec]:
+        """The tool servers of both sides."""
+        return [*self.tools, *(self.device.tools if self.device else ())]
+
+    def writes_outside_by(self, who: Who, tool: str) -> bool:
+        """Whether a call may change something beyond the dialogue's world.
+
+        Args:
+            who: Who calls.
+            tool: What.
+        """
+        side = self if who == "agent" else self.device
+        return (
+            side is not None
+            and tool in side.writes
+            and any(server.writes_outside for server in side.tools)
+        )
 
     @property
     def sql_tools(self) -> list[tuple[tuple[str | int, ...], dict[str, SqlToolSpec]]]:
         """Tools in SQL, and where they stand in the file."""
+        sides = [((), self.tools), (("device",), self.device.tools if self.device else [])]
         return [
-            (("tools", index, "sql"), server.sql)
-            for index, server in enumerate(self.tools)
+            ((*at, "tools", index, "sql"), server.sql)
+            for at, servers in sides
+            for index, server in enumerate(servers)
             if isinstance(server, SqlToolsSpec)
         ]

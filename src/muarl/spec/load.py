@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -19,7 +20,7 @@ from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting
 from muarl.spec.located import Located, in_order
-from muarl.spec.references import domain_findings, run_findings, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
@@ -93,11 +94,30 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
                 message = f"task id {task.id!r} is also in {homes[task.id]}; ids are unique"
                 problems.append(file.problem(("tasks", index, "id"), message))
         loaded.append(file)
+    problems += _split_problems(domain, loaded)
     if not problems and domain.spec.world.sql is not None:
         problems += _patch_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
+
+
+def _split_problems(
+    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
+) -> Iterator[Problem]:
+    tasks = [
+        (file, index, task.split) for file in files for index, task in enumerate(file.spec.tasks)
+    ]
+    used = Counter(split for _, _, split in tasks)
+    misspelt = misspelt_splits(used, domain.spec)
+    for file, index, split in tasks:
+        if split in misspelt:
+            message = (
+                f"split {split!r} has {used[split]} {'task' if used[split] == 1 else 'tasks'}, "
+                f"{misspelt[split]!r} has {used[misspelt[split]]}; did you mean "
+                f"{misspelt[split]!r}? Else choose a name that is less like it"
+            )
+            yield file.problem(("tasks", index, "split"), message)
 
 
 def _patch_problems(

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from muarl.spec.base import EndpointUrl, EnvName, PythonRef, Spec
+from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
 from muarl.spoken import tokens
 
@@ -69,10 +70,12 @@ class Called(Spec):
 
     tool: str
     """Tool name."""
+    by: Who = "agent"
+    """Who called it: the agent, or the user on her own device."""
     arguments: dict[str, Any] = {}
     """Arguments the call must have had, among others."""
     before: str | None = None
-    """A tool whose first call must come later, if it is called at all."""
+    """A tool of the agent's whose first call must come later, if it is called at all."""
     at_least: Annotated[int, Field(ge=1)] = 1
     """How many such calls there must be."""
     at_most: Annotated[int, Field(ge=1)] | None = None
@@ -89,6 +92,8 @@ class NeverCalled(Spec):
 
     tool: str
     """Tool name."""
+    by: Who = "agent"
+    """Whose calls are meant: the agent's, or the user's on her own device."""
     arguments: dict[str, Any] = {}
     """Only calls with these arguments, among others, are meant."""
 

@@ -9,18 +9,25 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from muarl.errors import did_you_mean
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
-from muarl.spec.run import RunSpec
+from muarl.spec.run import EvalSpec, RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
 from muarl.spec.wording import BUILT_IN, slots, unsayable
 
 ANY_SPLIT = "any"
+
+_SPLITS = ("train", EvalSpec.model_fields["split"].default)
+"""Splits that a run file means if it names none."""
+
+_ALIKE = 0.8
+"""How alike two names of splits are, of 1, if one is taken for a slip of the pen."""
 
 _ODD_SLOT = re.compile(r"\{(?![A-Za-z0-9][A-Za-z0-9_.-]*\})[\w .-]*\}")
 
@@ -129,6 +136,30 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
     if domain.user is not None and task.user is not None:
         for message in unsayable(task, domain.user, domain.personas):
             yield Finding(("user",), message, at_key=True)
+
+
+def misspelt_splits(used: Mapping[str, int], domain: DomainSpec) -> dict[str, str]:
+    """Splits of tasks that look like another one with a slip of the pen, and which that is.
+
+    A split is whatever a task names, so a slip would silently make one that no run plays.
+
+    Args:
+        used: Split to the number of its tasks.
+        domain: Its wordings know some splits by name.
+    """
+    manners = (domain.user, *domain.personas.values())
+    known = {*_SPLITS, *(split for m in manners if m is not None for split in m.phrasings)}
+    found = {}
+    for split, count in used.items():
+        near = get_close_matches(split, known & used.keys(), n=1, cutoff=_ALIKE)
+        # What differs in a number was meant: train, train2. Of two that are alike, the rarer is it.
+        if split not in known and near and used[near[0]] >= count and _letters(split) == split:
+            found[split] = near[0]
+    return found
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[0-9]", "", name)
 
 
 def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:

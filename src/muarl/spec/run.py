@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
+from muarl.spec.grpo import GrpoSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -132,35 +133,6 @@ class ColdStartSpec(Spec):
     """Dialogue tokens in one update, shared system prompt not counted."""
     lr: PositiveFloat = 1e-2
     """Peak learning rate."""
-
-
-class GrpoSpec(Spec):
-    """Group-relative policy optimisation."""
-
-    split: Id = "train"
-    """Tasks to train on."""
-    iterations: Positive = 40
-    """Rounds of rollouts and updates."""
-    tasks_per_iteration: Positive = 24
-    """Groups per round."""
-    updates_per_iteration: Positive = 2
-    """Optimizer updates on each round's episodes."""
-    lr: PositiveFloat = 1e-3
-    """Peak learning rate."""
-    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down linearly to a tenth."""
-    clip_low: Fraction = 0.2
-    """A ratio below `1 - clip_low` earns no further gradient."""
-    clip_high: PositiveFloat = 0.28
-    """A ratio above `1 + clip_high` earns no further gradient."""
-    kl_coef: Annotated[float, Field(ge=0)] = 0.0
-    """Weight of the k3 divergence from the cold-started policy; 0 leaves the reference out."""
-    advantage: Literal["std", "mean"] = "std"
-    """Divide by the group's deviation, or only subtract its mean."""
-    max_grad_norm: PositiveFloat = 1.0
-    """Gradients are clipped to this norm."""
-    freeze_embeddings: bool = True
-    """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
 
 class EvalSpec(Spec):

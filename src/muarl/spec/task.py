@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from muarl.spec.base import Id, Spec
+from muarl.spec.calls import Who
 from muarl.spec.predicate import PredicateSpec
 
 Disclosure = Literal["volunteer", "on_request", "never"]
@@ -59,6 +60,8 @@ class GoldCallSpec(Spec):
     """Tool name."""
     arguments: dict[str, Any] = {}
     """Its arguments."""
+    by: Who = "agent"
+    """Who makes it: the agent, or the user on her own device."""
 
 
 class TaskSpec(Spec):

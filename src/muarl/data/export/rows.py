@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from muarl.kernel.advantage import group_advantages
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.record import Episode, EpisodeHead, EpisodeKey, PredicateResult, Sample
+from muarl.spec.grpo import Baseline
 from muarl.world import Change
-
-Mode = Literal["std", "mean"]
-"""Divide by the group's deviation, or only subtract its mean."""
 
 Row = dict[str, Any]
 """Column to value; every row of a kind has the same columns."""
@@ -23,7 +21,7 @@ NOT_SAMPLED = -1
 """Stands where a token was not sampled, among policy versions."""
 
 
-def advantages(heads: Iterable[EpisodeHead], mode: Mode = "std") -> dict[EpisodeKey, float]:
+def advantages(heads: Iterable[EpisodeHead], baseline: Baseline = "std") -> dict[EpisodeKey, float]:
     """Advantage of each scored episode over its siblings; faults have none, and count nowhere.
 
     A group of which fewer than two episodes were scored has no baseline, and is left out.
@@ -35,7 +33,7 @@ def advantages(heads: Iterable[EpisodeHead], mode: Mode = "std") -> dict[Episode
     found: dict[EpisodeKey, float] = {}
     for members in groups.values():
         if len(members) > 1:
-            values = group_advantages([head.reward for head in members], mode=mode)
+            values = group_advantages([head.reward for head in members], baseline=baseline)
             found |= {m.key: v for m, v in zip(members, values, strict=True) if v is not None}
     return found
 

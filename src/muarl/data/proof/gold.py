@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.errors import EpisodeError
-from muarl.messages import Message, ToolCall, ToolResult
+from muarl.messages import Message, ToolCall
 from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import evaluate, reward_of
 from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec
+from muarl.spec.calls import Who
 from muarl.tools import ToolSession
 from muarl.world import World
+
+Sides = Mapping[Who, ToolSession]
+"""Whose calls go where."""
 
 
 @dataclass
@@ -28,7 +31,7 @@ class GoldRun:
         initial: The world before the calls.
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
-        tools: Tools that were called successfully.
+        tools: Tools that were called successfully, and by whom.
     """
 
     world: World
@@ -36,31 +39,35 @@ class GoldRun:
     initial: World = field(init=False)
     turns: list[Turn] = field(init=False)
     refused: tuple[int, str] | None = None
-    tools: set[str] = field(default_factory=set)
+    tools: set[tuple[Who, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.initial = self.world.fork()
         self.turns = list(self.said)
 
-    async def call(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
-        """Make one call, confirmed; whether it was answered without an error."""
-        self.turns.append(_turn("", UserReply("yes", act="confirm")))
-        return await self._make(session, tool, arguments, keep_errors=True)
+    async def call(self, sides: Sides, call: GoldCallSpec) -> str | None:
+        """Make one call, the agent's confirmed; the answer if it was an error."""
+        if call.by == "agent":
+            self.turns.append(_turn("", UserReply("yes", act="confirm")))
+        return await self._make(sides, call, keep_errors=True)
 
-    async def look(self, session: ToolSession, tool: str, arguments: dict[str, Any]) -> bool:
+    async def look(self, sides: Sides, call: GoldCallSpec) -> str | None:
         """Make one call that needs no yes; where it is answered with an error, it was not made."""
-        return await self._make(session, tool, arguments, keep_errors=False)
+        return await self._make(sides, call, keep_errors=False)
 
-    async def _make(
-        self, session: ToolSession, tool: str, arguments: dict[str, Any], *, keep_errors: bool
-    ) -> bool:
-        call = ToolCall(id=f"call_{len(self.turns)}", name=tool, arguments=arguments)
-        result = await session.call(call)
+    async def _make(self, sides: Sides, gold: GoldCallSpec, *, keep_errors: bool) -> str | None:
+        call = ToolCall(id=f"call_{len(self.turns)}", name=gold.tool, arguments=gold.arguments)
+        result = await sides[gold.by].call(call)
         if keep_errors or not result.is_error:
-            self.turns.append(_turn("", None, (call, result)))
-        if not result.is_error:
-            self.tools.add(tool)
-        return not result.is_error
+            turn = _turn("", UserReply("", calls=[call], results=[result]))
+            if gold.by == "agent":
+                turn = _turn("", None, [call])
+                turn.results = [result]
+            self.turns.append(turn)
+        if result.is_error:
+            return result.content
+        self.tools.add((gold.by, gold.tool))
+        return None
 
 
 async def run_calls(
@@ -79,12 +86,12 @@ async def run_calls(
     """
     domain = subject.domain
     world = domain.world_for(task)
-    async with domain.server.session(world) as session:
+    async with domain.sides(world) as sides:
         run = GoldRun(world, list(_said(domain.reward_for(task, training=False))))
         for index, gold in enumerate(calls):
-            good = await run.call(session, gold.tool, gold.arguments)
-            if not good and run.refused is None:
-                run.refused = (index, run.turns[-1].results[0].content)
+            refusal = await run.call(sides, gold)
+            if refusal is not None and run.refused is None:
+                run.refused = (index, refusal)
                 if strict:
                     break
     return run
@@ -102,7 +109,8 @@ async def scored(
     Raises:
         RewardError: A predicate could not be evaluated.
     """
-    evidence = subject.domain.evidence(run.world, gold, run.turns, task.goal, run.initial)
+    opening = UserReply(task.goal)
+    evidence = subject.domain.evidence(run.world, gold, run.turns, opening, run.initial)
     return [await evaluate(predicate, evidence) for predicate in wanted]
 
 
@@ -166,18 +174,14 @@ def _said(wanted: Sequence[PredicateSpec]) -> Iterator[Turn]:
             yield from _said([part for _, part in predicate.parts()])
 
 
-def _turn(
-    said: str, reply: UserReply | None = None, call: tuple[ToolCall, ToolResult] | None = None
-) -> Turn:
+def _turn(said: str, reply: UserReply | None = None, calls: Sequence[ToolCall] = ()) -> Turn:
     """A turn that no policy sampled."""
-    made = () if call is None else (call[0],)
     return Turn(
-        message=Message(role="assistant", content=said, tool_calls=made),
+        message=Message(role="assistant", content=said, tool_calls=tuple(calls)),
         sample=0,
         start=0,
         end=0,
         finish_reason="stop",
         policy_version=0,
-        results=[] if call is None else [call[1]],
         reply=reply,
     )

@@ -6,37 +6,45 @@ from collections.abc import Iterator, Sequence
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import DomainSpec, TaskSpec
+from muarl.spec.calls import Who
 from muarl.spec.explain import Loc
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.references import unknown
 
 
-def name_findings(subject: Subject, tools: Sequence[str]) -> Iterator[ProofFinding]:
-    """Tools that the server does not offer, and task ids given twice."""
+def name_findings(
+    subject: Subject, tools: Sequence[str], user_tools: Sequence[str]
+) -> Iterator[ProofFinding]:
+    """Tools that the server of a side does not offer, and task ids given twice."""
     spec = subject.domain.spec
+    sides: dict[Who, Sequence[str]] = {"agent": tools, "user": user_tools}
     for field in ("writes", "terminal"):
         for index, tool in enumerate(getattr(spec, field)):
             if tool not in tools:
                 yield subject.about(Check.NAMES, (field, index), unknown("tool", tool, tools))
+    for index, tool in enumerate(spec.device.writes if spec.device is not None else ()):
+        if tool not in user_tools:
+            loc = ("device", "writes", index)
+            yield subject.about(Check.NAMES, loc, unknown("tool", tool, user_tools))
     for field, predicates in _predicates_of(spec):
-        for loc, tool in tools_in(predicates or ()):
-            if tool not in tools:
-                message = unknown("tool", tool, tools)
-                yield subject.about(Check.NAMES, (field, *loc), message)
+        for at, by, tool in tools_in(predicates or ()):
+            if tool not in sides[by]:
+                message = unknown("tool", tool, sides[by])
+                yield subject.about(Check.NAMES, (field, *at), message)
     seen: set[str] = set()
     for task in subject.all_tasks():
         if task.id in seen:
             yield subject.about_task(Check.NAMES, task, ("id",), "the id is given twice")
         seen.add(task.id)
         for index, call in enumerate(task.gold):
-            if call.tool not in tools:
-                message = unknown("tool", call.tool, tools)
+            if call.tool not in sides[call.by]:
+                message = unknown("tool", call.tool, sides[call.by])
                 yield subject.about_task(Check.NAMES, task, ("gold", index, "tool"), message)
         for field, own in _predicates_of(task):
-            for loc, tool in tools_in(own or ()):
-                if tool not in tools:
-                    message = unknown("tool", tool, tools)
-                    yield subject.about_task(Check.NAMES, task, (field, *loc), message)
+            for at, by, tool in tools_in(own or ()):
+                if tool not in sides[by]:
+                    message = unknown("tool", tool, sides[by])
+                    yield subject.about_task(Check.NAMES, task, (field, *at), message)
 
 
 def _predicates_of(
@@ -49,17 +57,18 @@ def _predicates_of(
     )
 
 
-def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, str]]:
-    """Tools that predicates name, and where."""
+def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, Who, str]]:
+    """Tools that predicates name: where, and whose."""
     for index, predicate in enumerate(predicates):
         for below, part in predicate.walk():
             loc = (index, *below)
             if part.called is not None:
-                yield (*loc, "called", "tool"), part.called.tool
+                yield (*loc, "called", "tool"), part.called.by, part.called.tool
                 if part.called.before is not None:
-                    yield (*loc, "called", "before"), part.called.before
+                    yield (*loc, "called", "before"), "agent", part.called.before
             if part.never_called is not None:
-                yield (*loc, "never_called", "tool"), part.never_called.tool
+                never = part.never_called
+                yield (*loc, "never_called", "tool"), never.by, never.tool
             if part.confirmed is not None:
                 for position, tool in enumerate(part.confirmed.tools or ()):
-                    yield (*loc, "confirmed", "tools", position), tool
+                    yield (*loc, "confirmed", "tools", position), "agent", tool

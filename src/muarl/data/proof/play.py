@@ -21,6 +21,7 @@ from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
+from muarl.spec.calls import Who
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
@@ -97,11 +98,12 @@ def estimate(rewards: Sequence[float]) -> Interval:
 
 async def expert_findings(
     subject: Subject, dialogues: int
-) -> tuple[Means, set[str], list[ProofFinding]]:
+) -> tuple[Means, set[tuple[Who, str]], list[ProofFinding]]:
     """Let the domain's expert talk, without bad habits: it must earn 1.
 
     Returns:
-        Its mean reward on each split, the tools it called successfully, and what was found.
+        Its mean reward on each split, the tools that it and the user called successfully, and what
+        was found.
     """
     domain = subject.domain
 
@@ -109,13 +111,15 @@ async def expert_findings(
         return domain.expert(task, {}, rng)
 
     means: Means = {}
-    used: set[str] = set()
+    used: set[tuple[Who, str]] = set()
     found: list[ProofFinding] = []
     for split, tasks in subject.tasks.items():
         episodes = await _play(domain, spread(tasks, dialogues), "expert", agent_for)
         found += _faults(subject, Check.EXPERT, "expert", episodes)
         means[split] = _mean(episodes)
-        used |= {name for e in episodes for name, _, is_error in e.calls() if not is_error}
+        for episode in episodes:
+            used |= {("agent", name) for name, _, is_error in episode.calls() if not is_error}
+            used |= {("user", name) for name, _, is_error in episode.user_calls() if not is_error}
         failed = [e for e in episodes if e.reward is not None and e.reward < 1]
         if failed:
             first = min(failed, key=lambda episode: str(episode.key))

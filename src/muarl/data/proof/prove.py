@@ -19,6 +19,7 @@ from muarl.errors import RewardError, ToolServerError
 from muarl.messages import ToolSpec
 from muarl.reward import LenientJudges
 from muarl.spec import DomainSpec, TaskSpec
+from muarl.spec.calls import Who
 from muarl.spec.speech import language_findings, untold_findings
 
 DIALOGUES = 100
@@ -33,6 +34,7 @@ class Proof:
         domain: The domain's id.
         tasks: Split to number of tasks looked at.
         tools: Tools the server offers.
+        user_tools: Tools on the user's own device.
         idle: What doing nothing earns on each split.
         floor: Trivial policy to its mean reward on each split, in dialogues.
         passed: Trivial policy to the tasks it passed in them, by id.
@@ -45,6 +47,7 @@ class Proof:
     domain: str
     tasks: dict[str, int]
     tools: list[str] = field(default_factory=list)
+    user_tools: list[str] = field(default_factory=list)
     idle: Means = field(default_factory=dict)
     floor: dict[str, Means] = field(default_factory=dict)
     passed: dict[str, list[str]] = field(default_factory=dict)
@@ -107,8 +110,9 @@ class _Prover:
         self._fuzz = fuzz
         self._on_step = on_step
         self._tools: Sequence[ToolSpec] = ()
+        self._user_tools: Sequence[ToolSpec] = ()
         self._gold: dict[str, GoldRun] = {}
-        self._used: set[str] = set()
+        self._used: set[tuple[Who, str]] = set()
 
     async def run(self) -> None:
         proof, subject = self.proof, self.subject
@@ -132,9 +136,11 @@ class _Prover:
         proof, subject = self.proof, self.subject
         self._on_step("tool server")
         self._tools = await subject.domain.tools()
+        self._user_tools = await subject.domain.user_tools()
         proof.tools = [tool.name for tool in self._tools]
+        proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
-        proof.findings += name_findings(subject, proof.tools)
+        proof.findings += name_findings(subject, proof.tools, proof.user_tools)
         proof.findings += _speech_findings(subject)
         self._on_step("splits")
         proof.findings += split_findings(subject)
@@ -172,7 +178,8 @@ class _Prover:
 
     async def _prove_reads(self) -> None:
         """Extra reads change nothing; one finding for a tool that writes, one for each task."""
-        subject, reads = self.subject, reads_of(self.subject, self._tools)
+        subject = self.subject
+        reads = reads_of(subject, self._tools, self._user_tools)
         public = public_words(subject, self._tools)
         found: list[ProofFinding] = []
         for tasks in subject.tasks.values():
@@ -208,15 +215,22 @@ class _Prover:
         """Tools of no use in any task. What only ends a dialogue is always of use."""
         spec, domain = self.subject.domain.spec, self.subject.domain
         everywhere = {
-            c.tool for split in domain.splits for t in domain.tasks(split) for c in t.gold
+            (c.by, c.tool) for split in domain.splits for t in domain.tasks(split) for c in t.gold
         }
-        for tool in self.proof.tools:
-            if tool not in (*self._used, *everywhere, *spec.terminal):
-                message = (
-                    f"no task exercises tool {tool!r}: no gold call makes it, the expert does not, "
-                    "and it answers to nothing that a task speaks of; add a task, or drop the tool"
-                )
-                yield self.subject.about(Check.COVERAGE, ("tools",), message, at_key=True)
+        used = {*self._used, *everywhere, *(("agent", tool) for tool in spec.terminal)}
+        offered: list[tuple[Who, tuple[str, ...], list[str]]] = [
+            ("agent", ("tools",), self.proof.tools),
+            ("user", ("device", "tools"), self.proof.user_tools),
+        ]
+        for by, loc, tools in offered:
+            for tool in tools:
+                if (by, tool) not in used:
+                    message = (
+                        f"no task exercises tool {tool!r}: no gold call makes it, the expert does "
+                        "not, and it answers to nothing that a task speaks of; add a task, or drop "
+                        "the tool"
+                    )
+                    yield self.subject.about(Check.COVERAGE, loc, message, at_key=True)
 
 
 def _speech_findings(subject: Subject) -> Iterator[ProofFinding]:

@@ -13,9 +13,11 @@ from typing import Any
 import msgspec
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.data.proof.reads import Reads
 from muarl.data.proof.values import calls_of, facts_of
 from muarl.messages import ToolCall, ToolSpec
 from muarl.spec import TaskSpec
+from muarl.spec.calls import Who
 from muarl.spoken import holds, tokens
 
 _WORDED = 5
@@ -49,15 +51,15 @@ class Words:
 
 
 async def reach_findings(
-    subject: Subject, task: TaskSpec, public: Words, reads: Sequence[ToolSpec]
+    subject: Subject, task: TaskSpec, public: Words, reads: Reads
 ) -> list[ProofFinding]:
-    """Values in a task's gold calls that a persona neither tells nor leads to.
+    """Values in the agent's gold calls that a persona neither tells nor leads to.
 
     Args:
         subject: The domain.
         task: The task.
         public: What every agent knows; see `public_words`.
-        reads: Tools that only look.
+        reads: Tools of either side that only look.
 
     Raises:
         ToolServerError: The server did not start, or died.
@@ -87,7 +89,7 @@ def _worded(value: str, told: Sequence[str]) -> bool:
 
 def _needed(task: TaskSpec) -> Iterator[Need]:
     for index, call in enumerate(task.gold):
-        for name, value in call.arguments.items():
+        for name, value in call.arguments.items() if call.by == "agent" else ():
             for text in _texts(value):
                 if 0 < len(tokens(text)) < _WORDED:
                     yield index, name, text
@@ -123,26 +125,28 @@ async def _not_found(
     task: TaskSpec,
     missing: Sequence[Need],
     told: Sequence[str],
-    reads: Sequence[ToolSpec],
+    reads: Reads,
 ) -> list[Need]:
     """What no tool that only looks answers, asked with what was told and with what was answered."""
     world = subject.domain.world_for(task)
     left = list(missing)
     known = list(told) if task.user is not None else _pieces(told)
-    tried: set[tuple[str, bytes]] = set()
-    async with subject.domain.server.session(world) as session:
+    tried: set[tuple[Who, str, bytes]] = set()
+    async with subject.domain.sides(world) as sides:
         while left and len(tried) < _CALLS:
             untried = (
-                (tool.name, arguments)
-                for tool in reads
+                (by, tool.name, arguments)
+                for by, tools in reads.items()
+                for tool in tools
                 for arguments in calls_of(tool, {}, known, _CALLS)
-                if (tool.name, _key(arguments)) not in tried
+                if (by, tool.name, _key(arguments)) not in tried
             )
-            name, arguments = next(untried, ("", {}))
-            if not name:
+            call = next(untried, None)
+            if call is None:
                 break
-            tried.add((name, _key(arguments)))
-            result = await session.call(ToolCall(f"reach_{len(tried)}", name, arguments))
+            by, name, arguments = call
+            tried.add((by, name, _key(arguments)))
+            result = await sides[by].call(ToolCall(f"reach_{len(tried)}", name, arguments))
             if not result.is_error:
                 answer = Words([result.content])
                 left = [need for need in left if not answer.hold(need[2])]

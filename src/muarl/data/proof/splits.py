@@ -7,6 +7,7 @@ from typing import Any
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import RequestSpec, TaskSpec
+from muarl.spec.device import DEVICE
 from muarl.spec.domain import SplitPhrasings
 from muarl.spec.references import ANY_SPLIT
 
@@ -43,7 +44,8 @@ def _shared_entities(subject: Subject) -> Iterator[ProofFinding]:
 
 
 def _entities(task: TaskSpec, known: set[str]) -> set[str]:
-    brought = _records(task.world)
+    # A device is a person's own: there is one in every task, and its parts are no entities.
+    brought = _records({key: part for key, part in task.world.items() if key != DEVICE})
     named = {str(value) for call in task.gold for value in call.arguments.values()}
     if task.user is not None:
         named |= {fact.value for fact in task.user.facts}

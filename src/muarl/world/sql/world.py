@@ -9,7 +9,7 @@ from typing import Any
 from muarl.world.nodes import copied
 from muarl.world.sql.database import Database
 from muarl.world.sql.tables import Row
-from muarl.world.world import World
+from muarl.world.world import World, merge
 
 
 class SqlWorld(World):
@@ -17,12 +17,13 @@ class SqlWorld(World):
 
     Args:
         database: Ready; the world begins with its rows.
+        beside: What else is in the world at its beginning, which is no table.
     """
 
     __slots__ = ("database",)
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database.base)
+    def __init__(self, database: Database, beside: Mapping[str, Any] | None = None) -> None:
+        super().__init__({**database.base, **beside} if beside else database.base)
         self.database = database
 
     @property
@@ -33,16 +34,25 @@ class SqlWorld(World):
         """A new world with the same content, and rows merged over it.
 
         Args:
-            patch: Table to key to columns; a row that is None goes.
+            patch: Table to key to columns; a row that is None goes. What is no table is merged.
 
         Raises:
             RowError: The tables do not take a row; names it.
         """
-        fork = SqlWorld(self.database)
+        fork = self._fresh()
         copied(self, fork)
         if patch:
-            self.database.patch(fork, patch)
+            tables = self.database.tables
+            beside = {k: v for k, v in patch.items() if k not in tables and k in self._base}
+            merge(fork, beside)
+            self.database.patch(fork, {k: v for k, v in patch.items() if k not in beside})
         return fork
+
+    def _fresh(self) -> SqlWorld:
+        """The world as it began, on the same base."""
+        fresh = SqlWorld(self.database)
+        fresh._base = self._base
+        return fresh
 
     def query(
         self, sql: str, parameters: Mapping[str, Any] | None = None, limit: int | None = None

@@ -1,0 +1,69 @@
+"""The world that a domain declares, before any task, with that of the user's device in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from muarl.errors import SpecError
+from muarl.json_values import json_problem
+from muarl.python_folder import PythonFolder
+from muarl.spec import DomainSpec, Located
+from muarl.spec.device import DEVICE, DeviceStateSpec
+from muarl.spec.domain import WorldSpec
+from muarl.world import World
+
+
+def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
+    """The world of a domain.
+
+    Args:
+        located: The domain's file.
+        python: Its Python.
+
+    Raises:
+        SpecError: It cannot be had, or is no JSON.
+    """
+    spec = located.spec
+    beside: dict[str, Any] = {}
+    if spec.device is not None and spec.device.world is not None:
+        beside[DEVICE] = _document(located, python, spec.device.world, ("device", "world"))
+    if spec.world.sql is not None:
+        from muarl.spec.sql_load import load_database
+        from muarl.world.sql import SqlWorld
+
+        return SqlWorld(load_database(located), beside)
+    world = _document(located, python, spec.world, ("world",))
+    if beside.keys() & world.keys():
+        message = f"the world has a key {DEVICE!r}, where `device.world` lies; name it otherwise"
+        raise SpecError([located.problem(("world",), message)])
+    return World({**world, **beside})
+
+
+def _document(
+    located: Located[DomainSpec],
+    python: PythonFolder,
+    source: WorldSpec | DeviceStateSpec,
+    loc: tuple[str, ...],
+) -> dict[str, Any]:
+    """What a `world`, which stands at `loc`, says or names."""
+
+    def problem(at: tuple[str, ...], message: str) -> SpecError:
+        return SpecError([located.problem((*loc, *at), message)])
+
+    if source.data is not None:
+        return source.data
+    if source.file is not None:
+        path = located.resolve(source.file)
+        try:
+            world = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise problem(("file",), f"{source.file!r} cannot be read: {error}") from error
+    else:
+        assert source.python is not None  # such a spec holds exactly one source
+        world = python.call(source.python, (*loc, "python"))
+    if not isinstance(world, dict):
+        raise problem((), "the world must be a mapping at the top")
+    if found := json_problem(world):
+        raise problem((), f"the world must be JSON: {found}")
+    return world

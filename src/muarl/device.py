@@ -1,0 +1,157 @@
+"""A domain's second side at work: the tools on the user's own device, and what keeps it in step.
+
+The device's part of the world lies at `device` in the dialogue's world. So forks, differences, gold
+worlds, predicates, records and replays know both sides as one world, and need no further case; only
+the user's tools see no more than her part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from muarl.authors import RAISED, blame, let_others_pass
+from muarl.errors import MuarlError, SyncError
+from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.python_folder import PythonFolder
+from muarl.spec import DomainSpec, Located
+from muarl.spec.device import DEVICE, DeviceSpec, SyncSpec
+from muarl.tools import ToolServer, ToolSession, sharing, tool_server
+from muarl.world import MapNode, World, WorldProxy, equal, lookup, plain
+
+Sync = Callable[[World], None]
+
+_SLOT = re.compile(r"\{([^{}]*)\}")
+
+
+def device_server(
+    located: Located[DomainSpec], spec: DeviceSpec, python: PythonFolder
+) -> ToolServer:
+    """The servers of a user's tools, whose sessions are opened over the whole world."""
+    server = tool_server(
+        spec.tools,
+        located.path.parent,
+        lambda ref, *, index: python.load(ref, ("device", "tools", index, "python")),
+    )
+    return server if spec.world is None else _OnDevice(server)
+
+
+class _OnDevice:
+    """A `ToolServer` whose tools see of a dialogue's world the device's part."""
+
+    def __init__(self, server: ToolServer) -> None:
+        self._server = server
+
+    def session(self, world: World) -> AbstractAsyncContextManager[ToolSession]:
+        return self._server.session(WorldProxy(lambda: world[DEVICE]))
+
+    def shared(self) -> AbstractAsyncContextManager[None]:
+        """As of what it is around."""
+        return sharing(self._server)
+
+
+class InStep:
+    """A `ToolServer` after whose every call the world is brought in step.
+
+    Args:
+        server: The tools of one side.
+        sync: Does it.
+    """
+
+    def __init__(self, server: ToolServer, sync: Sync) -> None:
+        self._server = server
+        self._sync = sync
+
+    @asynccontextmanager
+    async def session(self, world: World) -> AsyncIterator[ToolSession]:
+        async with self._server.session(world) as session:
+            yield _InStepSession(session, world, self._sync)
+
+    def shared(self) -> AbstractAsyncContextManager[None]:
+        """As of what it is around."""
+        return sharing(self._server)
+
+
+class _InStepSession:
+    def __init__(self, session: ToolSession, world: World, sync: Sync) -> None:
+        self._session = session
+        self._world = world
+        self._sync = sync
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return self._session.tools
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        result = await self._session.call(call)
+        self._sync(self._world)
+        return result
+
+
+def synchronisation(
+    located: Located[DomainSpec], steps: Sequence[SyncSpec], python: PythonFolder
+) -> Sync:
+    """What brings a world in step, as the domain declares it.
+
+    It raises SyncError, with the line of the domain's file or of its Python; SpecError where that
+    cannot be imported.
+    """
+
+    def sync(world: World) -> None:
+        for index, step in enumerate(steps):
+            loc = ("device", "sync", index)
+            try:
+                if step.python is not None:
+                    python.load(step.python, (*loc, "python"))(world)
+                else:
+                    assert step.from_ is not None  # SyncSpec has one kind
+                    assert step.to is not None
+                    _copy(world, step.from_, step.to)
+            except MuarlError:
+                raise
+            except _NoPlace as problem:
+                raise SyncError(str(located.problem(loc, f"sync: {problem}"))) from None
+            except RAISED as error:  # boundary: the author's code raises anything
+                let_others_pass(error)
+                message = f"sync: {step.python} raised {blame(error)}"
+                raise SyncError(str(located.problem((*loc, "python"), message))) from error
+
+    return sync
+
+
+class _NoPlace(Exception):
+    """A path of a declared copy leads nowhere."""
+
+
+def _copy(world: World, source: str, target: str) -> None:
+    value = _found(world, _resolved(world, source))
+    above, _, last = _resolved(world, target).rpartition(".")
+    holder = _found(world, above) if above else world
+    if isinstance(holder, MapNode):
+        if last not in holder or not equal(holder[last], value):
+            holder[last] = plain(value)
+    elif last.isdecimal() and not isinstance(holder, str) and int(last) < len(holder):
+        holder[int(last)] = plain(value)
+    else:
+        raise _NoPlace(f"nothing can be put at {target!r}: {above!r} holds no {last!r}")
+
+
+def _resolved(world: World, path: str) -> str:
+    """A path with what its slots stand for."""
+
+    def named(slot: re.Match[str]) -> str:
+        key: Any = _found(world, slot[1])
+        if isinstance(key, (str, int)) and not isinstance(key, bool):
+            return str(key)
+        raise _NoPlace(f"{slot[1]!r} is {plain(key)!r}, which names nothing, in {path!r}")
+
+    return _SLOT.sub(named, path)
+
+
+def _found(world: World, path: str) -> Any:
+    try:
+        return lookup(world, path)
+    except KeyError as missing:
+        raise _NoPlace(f"{missing.args[0]!r} is not in the world") from None
