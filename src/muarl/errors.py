@@ -16,6 +16,8 @@ MuarlError
 └── TrainError
     ├── NonFiniteLoss      the step and what was not finite
     └── WeightSyncError    the sampler does not hold the trainer's weights
+
+One thing is no error: OldVersionWarning, a spec file that has an old form and is read all the same.
 """
 
 from __future__ import annotations
@@ -145,3 +147,7 @@ class NonFiniteLoss(TrainError):
 
 class WeightSyncError(TrainError):
     """After a weight sync the sampler does not answer with the trainer's weights."""
+
+
+class OldVersionWarning(UserWarning):
+    """A spec file has an old form; it is read all the same."""

@@ -13,6 +13,7 @@ from muarl.cli._answer import answer, answering
 from muarl.cli._problems import in_lines
 from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
+from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
@@ -76,7 +77,7 @@ def _main(arguments: list[str]) -> int:
         if verb not in VERBS:
             hint = did_you_mean(verb, VERBS) or f"; verbs: {', '.join(VERBS)}"
             return _fail(f"unknown verb {verb!r}{hint}", USAGE)
-        with terminable():
+        with terminable(), warnings_in_lines():
             return _dispatch(verb, rest)
     except (MuarlError, KeyboardInterrupt, BaseExceptionGroup) as error:
         return _report(error)

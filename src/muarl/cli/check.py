@@ -19,17 +19,20 @@ from typing import TYPE_CHECKING, Any
 from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
 from muarl.cli._problems import in_lines
-from muarl.errors import Problem, SpecError
+from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
     DomainSpec,
     Located,
     RunSpec,
     TasksFile,
     load_domain_spec,
+    load_spec,
     load_task_files,
 )
-from muarl.spec.kinds import kind_of
+from muarl.spec.kinds import is_overlay, kind_of
+from muarl.spec.mend import files_of, mended
 from muarl.spec.references import split_findings
+from muarl.spec.schema import KINDS
 from muarl.spec.speech import language_findings, untold_findings
 
 if TYPE_CHECKING:
@@ -51,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--offline", action="store_true", help="spec files only: import and start nothing"
     )
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="first mend the files, a domain's tasks too: the line that names their schema, their "
+        "version, an old form; any other kind of spec file may be named as well",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="look at no more than N tasks of a split"
@@ -69,6 +78,14 @@ def run(args: argparse.Namespace) -> int:
     try:
         run_file = None
         first, *overlays = args.spec
+        if args.fix:
+            _fix(args.spec)
+            kind = "domain" if first.is_dir() else kind_of(first)
+            if kind not in ("domain", "run"):
+                load_spec(first, KINDS[kind])
+                return 0
+            if is_overlay(first):
+                return 0
         if not first.is_dir() and kind_of(first) == "run":
             run_file = run_of(args)
             located = load_domain_spec(run_file.resolve(run_file.spec.domain))
@@ -87,6 +104,23 @@ def run(args: argparse.Namespace) -> int:
         findings = [_finding("spec", problem, None) for problem in error.problems]
         answer(json.dumps({"sound": False, "findings": findings}))
         return error.exit_code
+
+
+def _fix(paths: Sequence[Path]) -> None:
+    """Mend spec files, and say on stderr what was mended.
+
+    Raises:
+        SpecError: One cannot be read.
+        SetupError: One cannot be written.
+    """
+    for path in dict.fromkeys(file for given in paths for file in files_of(given)):
+        mending = mended(path)
+        try:
+            mending.write()
+        except OSError as error:
+            raise SetupError(f"cannot write {error.filename or path}: {error.strerror}") from error
+        for change in mending.changes:
+            print(f"{path}: {change}", file=sys.stderr)
 
 
 def _offline(

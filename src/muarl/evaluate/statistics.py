@@ -112,7 +112,11 @@ def bootstrap_mean(
 
 
 def mean_share(
-    values_by_task: Mapping[str, Sequence[float]], *, level: float = LEVEL, seed: int = 0
+    values_by_task: Mapping[str, Sequence[float]],
+    *,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Interval:
     """Mean of values in [0, 1], such as rewards: bootstrapped by task.
 
@@ -124,7 +128,7 @@ def mean_share(
     tasks = [values for values in values_by_task.values() if values]
     shares = {math.fsum(values) / len(values) for values in tasks}
     if len(shares) != 1 or (len(tasks) == 1 and len(tasks[0]) > 1):
-        return bootstrap_mean(values_by_task, level=level, seed=seed)
+        return bootstrap_mean(values_by_task, level=level, resamples=resamples, seed=seed)
     share = shares.pop()
     low, high = _wilson_bounds(share, len(tasks), level)
     return Interval(share, low, high, sum(map(len, tasks)), "wilson")

@@ -25,11 +25,9 @@ from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile
+from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
-
-NEWEST_VERSION = 1
-"""Newest form of spec files that this muarl reads."""
 
 
 def load_spec(path: str | Path, model: type[S]) -> Located[S]:
@@ -194,8 +192,10 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
         raise SpecError([*problems, Problem(*root.place, message)])
     if other := of_another_kind(root.data, model):
         raise SpecError([Problem(*root.place, other)])
-    if too_new := _too_new(root):
-        raise SpecError([too_new])
+    if newer := too_new(root, model):
+        raise SpecError([newer])
+    if not problems and is_old(root, model):
+        root = upgraded(root, text, model)
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
     if variables.BEGINS in text:
@@ -235,14 +235,3 @@ def _task_paths(domain: Located[DomainSpec]) -> list[Path]:
     folder = domain.path.parent
     found = (path for name in domain.spec.tasks.files for path in sorted(folder.glob(name)))
     return list(dict.fromkeys(found))
-
-
-def _too_new(root: Node) -> Problem | None:
-    version = root.data.get("version")
-    if type(version) is not int or version <= NEWEST_VERSION:
-        return None
-    message = (
-        f"version {version} is newer than this muarl reads ({NEWEST_VERSION}); "
-        f"update it with `pip install -U muarl`"
-    )
-    return Problem(*root.children["version"].place, message)

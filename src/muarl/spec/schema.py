@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, get_args
 
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
@@ -19,15 +20,41 @@ KINDS: dict[str, type[Spec]] = {
 """File kind to the model of a whole file."""
 
 
+OVERLAY = "overlay"
+"""What a part of a run file is called, which is laid over another."""
+
+
+def schema_name(kind: str) -> str:
+    """File name of a kind's schema, `domain.v1.json`."""
+    return f"{kind}.v{newest_version(KINDS.get(kind, RunSpec))}.json"
+
+
+def newest_version(model: type[Spec]) -> int:
+    """The version of a file kind's form that this muarl writes, and its model describes."""
+    (version,) = get_args(model.model_fields["version"].annotation)
+    return int(version)
+
+
 def schema_files() -> dict[str, str]:
     """File name to text of every schema, `domain.v1.json` and so on."""
-    return {f"{kind}.v1.json": _schema(kind, model) for kind, model in KINDS.items()}
+    schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
+    schemas[OVERLAY] = {**_partial(RunSpec.model_json_schema()), "required": ["version"]}
+    return {schema_name(kind): _schema(kind, schema) for kind, schema in schemas.items()}
 
 
-def _schema(kind: str, model: type[Spec]) -> str:
+def _partial(schema: Any) -> Any:
+    """A schema of what may hold any part of what another describes."""
+    if isinstance(schema, dict):
+        is_model = "properties" in schema
+        return {k: _partial(v) for k, v in schema.items() if not (is_model and k == "required")}
+    return [_partial(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _schema(kind: str, schema: dict[str, Any]) -> str:
+    version = newest_version(KINDS.get(kind, RunSpec))
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:muarl:spec:{kind}:v1",
-        **model.model_json_schema(),
+        "$id": f"urn:muarl:spec:{kind}:v{version}",
+        **schema,
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -13,7 +13,7 @@ from functools import cache
 
 from muarl.spec.base import ID_PATTERN
 from muarl.spec.domain import PersonaSpec, Phrasings, SplitPhrasings, UserScriptSpec
-from muarl.spec.task import FactSpec, RequestSpec, TaskSpec
+from muarl.spec.task import Disclosure, FactSpec, RequestSpec, TaskSpec
 
 SLOT = re.compile(r"\{(" + ID_PATTERN.strip("^$") + r")\}")
 """`{order_id}` in a template; the group is the fact."""
@@ -66,7 +66,7 @@ def versions(request: RequestSpec, persona: PersonaSpec) -> Iterator[RequestSpec
         yield request.instead
 
 
-def disclosure(fact: FactSpec, persona: PersonaSpec) -> str:
+def disclosure(fact: FactSpec, persona: PersonaSpec) -> Disclosure:
     """How this persona tells a fact: her own word stands before the task's."""
     return persona.disclose.get(fact.id, fact.disclose)
 

@@ -1,0 +1,171 @@
+"""Episodes as transcripts: with the ledger, the persona and the script they were played with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from muarl.data.stored import StoredTasks
+from muarl.domain import Domain
+from muarl.measure.transcript import Fact, Goal, Line, ToolUse, Transcript
+from muarl.record import Episode, Turn
+from muarl.spec import FactSpec, GoldCallSpec, PersonaSpec, RequestSpec, TaskSpec
+from muarl.spec.wording import disclosure
+
+_MOST_VALUES = 64
+"""A slot with more values than this is no choice among words; its values are told by their shape."""
+
+_CUES = ("confirm", "refuse", "done")
+
+
+class EpisodeReader:
+    """Turns episodes of one domain into transcripts.
+
+    Args:
+        domain: That they were played in.
+        user: Who played the user, where the episodes do not say.
+        policy: Who played the agent; "": the episode's phase.
+    """
+
+    def __init__(self, domain: Domain, *, user: str = "", policy: str = "") -> None:
+        self._domain = domain
+        self._tasks = StoredTasks(domain)
+        self._user = user
+        self._policy = policy
+        self._vocabularies: dict[str, dict[str, tuple[str, ...]]] = {}
+        script = domain.spec.user
+        understands = script.understands if script is not None else {}
+        self._asked_by = {
+            act.removeprefix("ask:"): tuple(phrases)
+            for act, phrases in understands.items()
+            if act.startswith("ask:")
+        }
+        self._phrases = {cue: tuple(understands[cue]) for cue in _CUES if cue in understands}
+
+    def read(self, episodes: Iterable[Episode]) -> Iterator[Transcript]:
+        """Transcripts of stored episodes, in order.
+
+        Raises:
+            RecordError: The domain has no such task any more, or another one by that name.
+        """
+        for episode in episodes:
+            yield self.transcript(episode, self._tasks.of(episode))
+
+    def transcript(self, episode: Episode, task: TaskSpec) -> Transcript:
+        """One episode, played on `task`."""
+        key, persona = episode.key, self._domain.spec.personas[episode.persona]
+        own = task.user.facts if task.user is not None else []
+        return Transcript(
+            id=str(key),
+            task=key.task_id,
+            lines=tuple(_lines(episode)),
+            persona=episode.persona,
+            user=episode.user or self._user,
+            policy=self._policy or key.phase,
+            group="/".join(map(str, key.group)),
+            outcome=episode.outcome.value,
+            reward=episode.reward,
+            instruction=task.goal,
+            facts=self._facts(own, task, persona),
+            goals=self._goals(task, persona),
+            phrases=self._phrases,
+            changes_mind=persona.changes_mind,
+            sampled_tokens=episode.num_sampled,
+        )
+
+    def _facts(
+        self, facts: Iterable[FactSpec], task: TaskSpec, persona: PersonaSpec
+    ) -> tuple[Fact, ...]:
+        others = self._vocabulary(task.split)
+        return tuple(
+            Fact(
+                id=fact.id,
+                value=fact.value,
+                disclose=disclosure(fact, persona),
+                asked_by=self._asked_by.get(fact.id, ()),
+                others=others.get(fact.id, ()),
+            )
+            for fact in facts
+        )
+
+    def _goals(self, task: TaskSpec, persona: PersonaSpec) -> tuple[Goal, ...]:
+        """Requests with the gold calls that share their facts; of a task without: one for all."""
+        if task.user is None:
+            return (Goal(calls=tuple(map(_wanted, task.gold))),)
+        requests = task.user.requests
+        calls: list[list[ToolUse]] = [[] for _ in requests]
+        for call in task.gold:
+            shared = [_shared(call, request) for request in requests]
+            calls[shared.index(max(shared))].append(_wanted(call))
+        return tuple(
+            Goal(
+                facts=self._facts(request.facts, task, persona),
+                calls=tuple(fulfils),
+                instead=self._facts(request.instead.facts, task, persona)
+                if request.instead is not None
+                else (),
+            )
+            for request, fulfils in zip(requests, calls, strict=True)
+        )
+
+    def _vocabulary(self, split: str) -> dict[str, tuple[str, ...]]:
+        """What values a slot has in a split, where they are words and few."""
+        if split not in self._vocabularies:
+            values: dict[str, dict[str, None]] = {}
+            for task in self._domain.tasks(split):
+                for fact in _all_facts(task):
+                    values.setdefault(fact.id, {})[fact.value] = None
+            self._vocabularies[split] = {
+                name: tuple(known)
+                for name, known in values.items()
+                if len(known) <= _MOST_VALUES
+                and not any(c.isdecimal() for value in known for c in value)
+            }
+        return self._vocabularies[split]
+
+
+def _all_facts(task: TaskSpec) -> Iterator[FactSpec]:
+    if task.user is None:
+        return
+    yield from task.user.facts
+    for first in task.user.requests:
+        request: RequestSpec | None = first
+        while request is not None:
+            yield from request.facts
+            request = request.instead
+
+
+def _wanted(call: GoldCallSpec) -> ToolUse:
+    return ToolUse(call.tool, call.arguments)
+
+
+def _shared(call: GoldCallSpec, request: RequestSpec) -> int:
+    """How many arguments of a gold call are facts of a request, or of what it may turn into."""
+    values = {str(value) for value in call.arguments.values()}
+    found = 0
+    at: RequestSpec | None = request
+    while at is not None:
+        found = max(found, sum(fact.value in values for fact in at.facts))
+        at = at.instead
+    return found
+
+
+def _lines(episode: Episode) -> Iterator[Line]:
+    """The user's lines and, between them, what the agent said to her, after the tools it used."""
+    yield Line("user", episode.opening.text, act=episode.opening.act, stop=episode.opening.stop)
+    uses: list[ToolUse] = []
+    for turn in episode.turns:
+        uses += _uses(turn)
+        if turn.reply is None:
+            continue
+        yield Line("agent", turn.message.content, uses=tuple(uses))
+        uses = []
+        yield Line("user", turn.reply.text, act=turn.reply.act, stop=turn.reply.stop)
+    if uses:  # a terminal tool, or a cap
+        yield Line("agent", "", uses=tuple(uses))
+
+
+def _uses(turn: Turn) -> Sequence[ToolUse]:
+    return [
+        ToolUse(call.name, call.arguments, result.content, result.is_error)
+        for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
+    ]
