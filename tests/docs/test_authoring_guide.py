@@ -11,9 +11,9 @@ import pytest
 from muarl.cli import main
 
 SMALL = ("train: 600, held_out: 100", "train: 40, held_out: 20")
-KNOWING_NO_SCREENING = (
-    '"book {seats} seats", "book me {seats} seats", "reserve {seats} seats", "get me {seats}"]'
-)
+KNOWING_NO_SCREENING = """\
+"book {seats} seats", "book me {seats} seats", "reserve {seats} seats",
+                   "reserve me {seats}", "get me {seats}"]"""
 MISTAKES = [
     ("domain.yaml", "personas:", "personnas:"),
     ("domain.yaml", "writes: [book]", "writes: [bok]"),
