@@ -16,6 +16,7 @@ from documents import ROOT, blocks, outputs
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
+TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
 PLAN = [
     "make quickstart",
     ".venv/bin/muarl check domains/desk",
@@ -28,6 +29,7 @@ PLAN = [
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
     ".venv/bin/muarl check domains/library",
+    f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
@@ -42,6 +44,7 @@ PLAN = [
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
+    ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
