@@ -29,6 +29,7 @@ PLAN = [
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/handset",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -132,7 +133,7 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
     (scored,) = (out for command, out in said.items() if " score " in command)
     assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
-    for shown in ("cinema", "domains/desk", "domains/library"):
+    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
