@@ -143,9 +143,10 @@ class ChatClient:
             if tried == _TRIES:
                 break
             wait_s = wait_of(failure, backoff)
-            if failure.wait_s is not None and anyio.current_time() + wait_s > deadline.deadline:
+            asked_s = failure.wait_s
+            if asked_s is not None and anyio.current_time() + asked_s > deadline.deadline:
                 raise self._error(
-                    f"{failure}; it asks to wait {wait_s:g} s, longer than a reply may take"
+                    f"{failure}; it asks to wait {asked_s:g} s, longer than a reply may take"
                 )
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
