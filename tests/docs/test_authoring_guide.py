@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import guide
 import pytest
+from documents import outputs
 
 from muarl.cli import main
 
 SMALL = ("train: 600, held_out: 100", "train: 40, held_out: 20")
 KNOWING_NO_SCREENING = """\
-"book {seats} seats", "book me {seats} seats", "reserve {seats} seats",
-                   "reserve me {seats}", "get me {seats}"]"""
+"book {seats} seats", "book {seats}", "book me {seats} seats",
+                   "reserve {seats}", "reserve me {seats} seats", "reserve me {seats}", "get me {seats} seats",
+                   "get me {seats}", "get {seats} seats", "take {seats} seats", "take {seats}"]"""
 MISTAKES = [
     ("domain.yaml", "personas:", "personnas:"),
     ("domain.yaml", "writes: [book]", "writes: [bok]"),
@@ -26,7 +29,7 @@ MISTAKES = [
     ("domain.yaml", "screening: on_request", "screening: never"),
     ("domain.yaml", "  - called: {tool: find_screening, before: book}\n", ""),
     ("domain.yaml", "  - called: {tool: find_screening, before: book}\n", ""),
-    ("domain.yaml", "done: [enjoy]", "done: [goodbye]"),
+    ("domain.yaml", "[which screening]", "[what screening]"),
 ]
 """File, what stands in it, and what stands there by mistake: one for each finding of the guide."""
 
@@ -53,6 +56,18 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_the_domain_is_sound(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "cinema", "--limit", "20"]) == 0
     assert capsys.readouterr().out.endswith("\nsound\n")
+
+
+def test_playing_it_is_as_the_guide_shows(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shown,) = [text for text in outputs() if text.startswith("cinema/train-")]
+    said = re.findall(r"^you: (.*\n)", shown, re.MULTILINE)
+    (here / "lines").write_text("".join(said), encoding="utf-8")
+    with (here / "lines").open(encoding="utf-8") as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        assert main(["play", "cinema", "--persona", "terse", "--calls"]) == 0
+    assert capsys.readouterr().out == shown
 
 
 def test_there_is_a_mistake_for_each_finding() -> None:

@@ -95,13 +95,6 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert found
 
 
-def test_the_map_of_the_documents_names_each_of_them() -> None:
-    index = ROOT / "docs" / "README.md"
-    targets = re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8"))
-    named = {(index.parent / target).resolve() for target in targets}
-    assert {path for path in DOCUMENTS if path != index} <= named
-
-
 def test_no_placeholder_is_left() -> None:
     for path in DOCUMENTS:
         assert "@@" not in path.read_text(encoding="utf-8"), path.name
