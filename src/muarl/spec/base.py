@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 
 class Spec(BaseModel):
@@ -43,6 +43,24 @@ PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 
 EnvName = Annotated[str, Field(pattern=ENV_NAME_PATTERN)]
 """Name of an environment variable that holds a secret; the secret itself is never written."""
+
+Text = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"file": {"type": "string"}},
+                    "required": ["file"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+"""A text, or `{file: rules.md}`: a file that holds it, relative to the spec."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 

@@ -165,11 +165,11 @@ def _letters(name: str) -> str:
 def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
     """Files a run names that do not exist, and training on what is evaluated."""
     if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
-        yield Finding(("domain",), _no_file(folder, run.domain))
+        yield Finding(("domain",), no_file(folder, run.domain))
     elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
         yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
     if run.model.path is not None and not os.path.isdir(folder / run.model.path):
-        yield Finding(("model", "path"), _no_file(folder, run.model.path, "folder"))
+        yield Finding(("model", "path"), no_file(folder, run.model.path, "folder"))
     for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
         if spec is not None and spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
@@ -197,10 +197,10 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         if reference is not None and (message := _no_python(folder, reference)):
             yield Finding(loc, message)
     if domain.world.file is not None and not os.path.isfile(folder / domain.world.file):
-        yield Finding(("world", "file"), _no_file(folder, domain.world.file))
+        yield Finding(("world", "file"), no_file(folder, domain.world.file))
     for index, name in enumerate(domain.world.sql.files if domain.world.sql else ()):
         if not os.path.isfile(folder / name):
-            yield Finding(("world", "sql", "files", index), _no_file(folder, name))
+            yield Finding(("world", "sql", "files", index), no_file(folder, name))
     for index, pattern in enumerate(domain.tasks.files):
         try:
             found = any(os.path.isfile(path) for path in folder.glob(pattern))
@@ -210,9 +210,7 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             )
             continue
         if not found:
-            message = (
-                f"nothing matches {pattern!r}" if "*" in pattern else _no_file(folder, pattern)
-            )
+            message = f"nothing matches {pattern!r}" if "*" in pattern else no_file(folder, pattern)
             yield Finding(("tasks", "files", index), message)
 
 
@@ -233,7 +231,7 @@ def _servers(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             keys.add(key)
         if isinstance(server, CommandToolsSpec):
             if server.files is not None and not os.path.isdir(folder / server.files):
-                yield Finding((*at, "files"), _no_file(folder, server.files, "folder"))
+                yield Finding((*at, "files"), no_file(folder, server.files, "folder"))
             if server.world_resource is not None and len(domain.tools) > 1:
                 message = (
                     "the world cannot be that of one of several servers; name its parts of the "
@@ -250,7 +248,8 @@ def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int,
                     yield (field, index, *below, "python", "function"), part.python.function
 
 
-def _no_file(folder: Path, reference: str, what: str = "file") -> str:
+def no_file(folder: Path, reference: str, what: str = "file") -> str:
+    """What to say of a reference to a file or folder that is not there."""
     target = folder / reference
     if os.path.lexists(target):
         return f"{reference!r} is there, but is no {what} that can be read"
@@ -265,7 +264,7 @@ def _no_python(folder: Path, reference: str) -> str:
     """Why `file.py:name` cannot be found, or ""; read, never imported."""
     file, _, name = reference.partition(":")
     if not os.path.isfile(folder / file):
-        return _no_file(folder, file)
+        return no_file(folder, file)
     try:
         tree = ast.parse((folder / file).read_bytes())
     except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
