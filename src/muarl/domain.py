@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from muarl import content
 from muarl.base_world import base_world
@@ -17,7 +17,6 @@ from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
 from muarl.reward import EndpointJudges, Evidence, Judges, Verdict, judge
-from muarl.seeds import generator
 from muarl.spec import (
     DomainSpec,
     Located,
@@ -30,14 +29,11 @@ from muarl.spec import (
 from muarl.spec.calls import Who
 from muarl.spec.references import split_findings
 from muarl.spec.run import RunSpec
-from muarl.spec.user import LlmUserSpec, UserKindSpec
+from muarl.spec.user import UserKindSpec
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
-from muarl.user.scripted import ScriptedUser
+from muarl.user.build import Users
 from muarl.world import World
-
-if TYPE_CHECKING:
-    from muarl.http.chat_client import ChatClient
 
 
 class Agent(Protocol):
@@ -58,7 +54,7 @@ class Domain:
         self._python = PythonFolder(located)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
-        self._chat_clients: dict[LlmUserSpec, ChatClient] = {}
+        self._users = Users(located)
         self.judges: Judges = EndpointJudges()
         self._base: World | None = None
         self._content: dict[str, Any] | None = None
@@ -314,36 +310,10 @@ class Domain:
         """A user for one dialogue.
 
         Raises:
-            SpecError: A scripted user was asked for and domain or task have no script.
+            SpecError: Domain or task lack what this kind of user needs, such as a script.
+            SetupError: The key of her endpoint is not set.
         """
-        manner = self.spec.personas[persona]
-        if who.llm is not None:
-            from muarl.user.llm import LlmUser
-
-            client = self._chat_client(who.llm)
-            return LlmUser(who.llm, persona=manner, goal=task.goal, seed=seed, client=client)
-        if self.spec.user is None or task.user is None:
-            lacking = (
-                "the domain has no `user` script"
-                if self.spec.user is None
-                else (f"task {task.id!r} has no `user` goal")
-            )
-            raise self._problem(("user",), f"{lacking}; add one, or let the run's user be an llm")
-        assert who.scripted is not None  # a user is of exactly one kind
-        return ScriptedUser(
-            *(self.spec.user, manner, task.user, task.split),
-            generator(seed, "scripted user"),
-            knobs=manner.knobs.under(who.scripted.knobs),
-            seed=seed,
-        )
-
-    def _chat_client(self, spec: LlmUserSpec) -> ChatClient:
-        """One for all dialogues: what it learns of the endpoint's health concerns them all."""
-        from muarl.user.llm import chat_client
-
-        if spec not in self._chat_clients:
-            self._chat_clients[spec] = chat_client(spec)
-        return self._chat_clients[spec]
+        return self._users.user(who, task, persona, seed)
 
     def expert(
         self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random

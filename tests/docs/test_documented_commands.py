@@ -15,6 +15,7 @@ from documents import ROOT, blocks
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
+TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
 PLAN = [
     "make quickstart",
     ".venv/bin/muarl check domains/desk",
@@ -22,6 +23,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
@@ -37,6 +39,7 @@ PLAN = [
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
+    ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",

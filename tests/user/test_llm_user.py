@@ -186,7 +186,7 @@ async def test_a_whole_dialogue_over_sockets() -> None:
     async with endpoint(*answers) as server:
         spec = SPEC.model_copy(update={"base_url": server.url})
         her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
-        assert await her.open() == UserReply("Cancel W41.", act="open")
+        assert await her.open() == UserReply("Cancel W41.", act="open", breaches=("format",))
         assert await her.reply("Done.") == UserReply("Thank you.", stop=True, act="stop")
     assert [len(body["messages"]) for body in server.bodies] == [2, 2, 4, 4]
     assert server.bodies[0]["seed"] != server.bodies[1]["seed"]

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from muarl import __version__
 from muarl.cli._answer import answer, answering
+from muarl.cli._printable import printable
 from muarl.cli._problems import in_lines
 from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
@@ -18,6 +19,7 @@ from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
     "init": "write a new domain that passes check, to begin from",
+    "play": "be the user, or the agent, of a domain yourself",
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",
@@ -138,8 +140,7 @@ def _line(error: MuarlError) -> str:
         text = "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
     else:
         text = f"muarl: {error}"
-    # It may quote a model, a server, a file: nothing is left that a terminal would obey.
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return printable(text)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

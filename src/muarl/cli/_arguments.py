@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from muarl.cli._answer import answer
 from muarl.spec import Located, RunSpec, dump_spec, load_run
+from muarl.spec.presets import PREFIX
 from muarl.spec.run import Seed
 
 
@@ -21,7 +22,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="RUN.yaml",
-        help="run file, then files that hold a part of one: what they say replaces what it says",
+        help="run file, then files that hold a part of one, or `preset:NAME`: what they say replaces "
+        "what it says",
     )
     add_settings(parser)
     parser.add_argument(
@@ -58,7 +60,7 @@ def answer_run(run: Located[RunSpec]) -> int:
 
 def name_of_run(args: argparse.Namespace) -> str:
     """What its folder is called if nothing is said: `base-small` for `base.yaml small.yaml`."""
-    return "-".join(path.stem for path in args.spec)
+    return "-".join(path.stem.removeprefix(PREFIX) for path in args.spec)
 
 
 def as_typed(args: argparse.Namespace) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.domain import Agent
 from muarl.errors import PolicyError
 from muarl.messages import Message
 from muarl.policy import GenerateRequest, Generation
-from muarl.render import Renderer
+from muarl.policy.spoken import as_sampled
+from muarl.render import Renderer, train_tokenizer
+from muarl.spec.run import RolloutSpec
 
 
 class ExpertPolicy:
@@ -26,21 +26,21 @@ class ExpertPolicy:
         self._renderer = renderer
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        ids = self._ids_of(request.history)[: request.max_tokens]
-        complete = ids[-1] in request.stop_token_ids
-        return Generation(
-            token_ids=ids,
-            logprobs=[0.0] * len(ids),
-            finish_reason="stop" if complete else "length",
-            policy_version=self.policy_version,
-        )
-
-    def _ids_of(self, history: Sequence[Message]) -> list[int]:
         try:
-            said = self._agent.act(history)
+            said = self._agent.act(request.history)
             if not isinstance(said, Message) or said.role != "assistant":
                 raise TypeError(f"expected an assistant's Message, got {said!r}")
-            return self._renderer.encode_reply(said)
+            return as_sampled(said, self._renderer, request)
         except RAISED as error:  # boundary: the author's agent may do anything
             let_others_pass(error)
             raise PolicyError(f"the agent raised {blame(error)}") from error
+
+
+def byte_renderer() -> Renderer:
+    """For agents that bring no tokenizer of their own: each byte is a token."""
+    return Renderer(train_tokenizer([], vocab_size=300))
+
+
+def byte_limits(limits: RolloutSpec) -> RolloutSpec:
+    """The same limits, with room for messages whose tokens are bytes."""
+    return limits.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.domain import Agent, Domain
 from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.spec import DomainSpec
 
 TRIVIAL = ("do_nothing", "refuse_all", "transfer_at_once", "random_write", "empty_reply")
-"""Names of the trivial policies."""
+"""Names of the trivial policies of every domain."""
+
+ASK_FOR_EVERYTHING = "ask_for_everything"
+"""One more, where the user can act: it has her do all there is to do, whatever is wrong."""
 
 
 class DoNothing:
@@ -71,10 +75,29 @@ class RandomWrite:
         return Message(role="assistant", content="", tool_calls=(call,))
 
 
+class AskForEverything:
+    """Asks the user for each of her actions once, then claims that all is done."""
+
+    def __init__(self, understands: Mapping[str, Sequence[str]]) -> None:
+        acts = (phrases for act, phrases in understands.items() if act.startswith("do:"))
+        self._phrases = [phrases[0] for phrases in acts if phrases]
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        said = self._phrases.pop(0) if self._phrases else "Done."
+        return Message(role="assistant", content=said)
+
+
+def trivial_policies(spec: DomainSpec) -> tuple[str, ...]:
+    """Names of the trivial policies of a domain."""
+    acts = spec.user is not None and bool(spec.user.actions)
+    return (*TRIVIAL, ASK_FOR_EVERYTHING) if acts else TRIVIAL
+
+
 def trivial_agent(
     name: str, domain: Domain, tools: Sequence[ToolSpec], rng: random.Random
 ) -> Agent:
-    """A trivial agent for one dialogue, by name (one of `TRIVIAL`).
+    """A trivial agent for one dialogue, by name (one of `trivial_policies`).
 
     Where a domain has no terminal tool, `transfer_at_once` does nothing.
     """
@@ -85,5 +108,6 @@ def trivial_agent(
         "transfer_at_once": CallOnce(spec.terminal[0]) if spec.terminal else DoNothing(),
         "random_write": RandomWrite([tool for tool in tools if tool.name in spec.writes], rng),
         "empty_reply": EmptyReply(),
+        ASK_FOR_EVERYTHING: AskForEverything(spec.user.understands if spec.user else {}),
     }
     return agents[name]

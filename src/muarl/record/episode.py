@@ -110,8 +110,8 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         text: What the policy reads; "" when the user only leaves.
         stop: The user ends the dialogue after this.
         act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
-            "deny", "change", "accept_refusal", "next", "unclear", "did:restart", "failed",
-            "abandon", "stop"; and what her knobs made her do: "partly:order_id", "refuse",
+            "deny", "change", "accept_refusal", "next", "unclear", "did:restart",
+            "failed:restart", "abandon", "stop"; and what her knobs made her do: "partly:order_id", "refuse",
             "digress", "silence", "unavailable", "push_back", "challenge", "pass".
         knobs: Knobs that acted in this turn, each as often as it did; see `muarl.spec.KnobsSpec`.
         chances: Knobs that could have acted in it. The rate of a knob is its acts by its chances.

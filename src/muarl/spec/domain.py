@@ -87,18 +87,32 @@ class PersonaSpec(Spec):
     """This persona's own wordings; an act given here replaces the domain's."""
 
 
+class ActionSpec(Spec):
+    """What a scripted user does on her device when the policy asks for it."""
+
+    tool: str
+    """One of the tools of `device`."""
+    arguments: dict[str, Any] = {}
+    """Its arguments. A text `{apn}` stands for her fact of that name; without such a fact she says
+    that she does not know."""
+
+
 class UserScriptSpec(Spec):
     """How scripted users of this domain understand the policy and speak."""
 
     understands: dict[str, list[str]]
-    """What the policy does (`confirm`: asks for a yes, `ask:<fact>`, `refuse`, `done`) to phrases by
-    which she knows it, wherever they stand in a message, in capitals or not. The first that is found
-    counts, in the order of the file."""
+    """What the policy does (`confirm`: asks for a yes, `ask:<fact>`, `do:<action>`: asks her to do or
+    to look at something, `refuse`, `done`) to phrases by which she knows it, wherever they stand in a
+    message, in capitals or not. The first that is found counts, in the order of the file."""
+    actions: dict[Id, ActionSpec] = {}
+    """What she can be asked to do on her device, by the name that `do:<action>` has for it."""
     phrasings: SplitPhrasings
     """Split to act to templates. Acts: `open`, `next`, `ask:<intent>`, `tell:<fact>`, `confirm`,
     `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`; and, with words of
     their own where none are given, `partly:<fact>`, `refuse`, `silence`, `digress`, `unavailable`,
-    `push_back`, `challenge`, `pass`."""
+    `push_back`, `challenge`, `pass`. After an action she says `did:<action>`, or `failed:<action>` if
+    her tool answered with an error: `{result}` stands for the answer there, and where that is a JSON
+    object `{airplane_mode}` for what is in it by that name, `{sim.status}` for what is deeper."""
     voices: dict[Id, SplitPhrasings] = {}
     """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
 

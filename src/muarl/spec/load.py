@@ -20,6 +20,7 @@ from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
+from muarl.spec.presets import overlay_file
 from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.shape import Shape
@@ -141,8 +142,8 @@ def load_run(
 
     Args:
         path: The run file.
-        overlays: Files that hold a part of one; each replaces what those before it say. Paths in
-            them are relative to themselves.
+        overlays: Files that hold a part of one, or `preset:NAME`; each replaces what those before it
+            say. Paths in them are relative to themselves.
         settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
             are relative to the current folder.
 
@@ -152,8 +153,9 @@ def load_run(
     path = Path(path)
     layers: list[Node] = []
     problems: list[Problem] = []
-    for file in map(Path, (path, *overlays)):
+    for named in (path, *overlays):
         try:
+            file = overlay_file(named)
             root, found = _document(file, RunSpec)
         except SpecError as error:
             problems += error.problems

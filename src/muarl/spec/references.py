@@ -6,7 +6,6 @@ references, the folder that holds them. Nothing of a domain is imported.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +14,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from muarl.errors import did_you_mean
+from muarl.spec.device import DEVICE
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
+from muarl.spec.named_files import no_file, no_python
+from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
-from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec
-from muarl.spec.wording import BUILT_IN, slots, unsayable
+from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
+from muarl.spec.wording import BUILT_IN, OF_DEEDS, slots, unsayable
 
 ANY_SPLIT = "any"
 
@@ -38,6 +40,7 @@ _USER_ACTS = (
     *(act for act in BUILT_IN if act != "partly"),
 )
 _ACTS_ON_FACTS = ("ask:", "tell:", "partly:")
+_ACTS_OF_DEEDS = tuple(f"{kind}:" for kind in OF_DEEDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def unknown(kind: str, name: str, choices: Collection[str]) -> str:
 def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     """Dangling names of a domain's file."""
     yield from _domain_files(domain, folder)
-    yield from _servers(domain, folder)
+    yield from _servers(domain.tools, ("tools",), folder)
+    yield from _device(domain, folder)
     if not any(persona.weight for persona in domain.personas.values()):
         yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
     splits = domain.tasks.splits
@@ -89,6 +93,7 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             of_voice = _phrasings(phrasings, splits)
             yield from (f.below("user", "voices", voice) for f in of_voice)
         yield from (f.below("user", "understands") for f in _understands(domain.user))
+        yield from (f.below("user") for f in _actions(domain.user, domain.device is not None))
 
 
 def tasks_findings(file: TasksFile, domain: DomainSpec | None) -> Iterator[Finding]:
@@ -124,6 +129,13 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
             yield from (f.below("user", "requests", index) for f in _request(request))
     if domain is None:
         return
+    if domain.device is None:
+        for index, call in enumerate(task.gold):
+            if call.by == "user":
+                yield Finding(("gold", index, "by"), _NO_DEVICE)
+        for field in ("reward", "training_reward", "metrics"):
+            for loc in _by_user(getattr(task, field) or ()):
+                yield Finding((field, *loc), _NO_DEVICE)
     dangling = False
     for index, persona in enumerate(task.personas):
         if persona not in domain.personas:
@@ -193,11 +205,23 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     for index, server in enumerate(domain.tools):
         if isinstance(server, PythonToolsSpec):
             code["tools", index, "python"] = server.python
+    if domain.device is not None:
+        for index, server in enumerate(domain.device.tools):
+            if isinstance(server, PythonToolsSpec):
+                code["device", "tools", index, "python"] = server.python
+        for index, step in enumerate(domain.device.sync):
+            code["device", "sync", index, "python"] = step.python
+        if domain.device.world is not None:
+            code["device", "world", "python"] = domain.device.world.python
     for loc, reference in code.items():
-        if reference is not None and (message := _no_python(folder, reference)):
+        if reference is not None and (message := no_python(folder, reference)):
             yield Finding(loc, message)
-    if domain.world.file is not None and not os.path.isfile(folder / domain.world.file):
-        yield Finding(("world", "file"), no_file(folder, domain.world.file))
+    files: dict[tuple[str, ...], str | None] = {("world", "file"): domain.world.file}
+    if domain.device is not None and domain.device.world is not None:
+        files["device", "world", "file"] = domain.device.world.file
+    for at, name in files.items():
+        if name is not None and not os.path.isfile(folder / name):
+            yield Finding(at, no_file(folder, name))
     for index, name in enumerate(domain.world.sql.files if domain.world.sql else ()):
         if not os.path.isfile(folder / name):
             yield Finding(("world", "sql", "files", index), no_file(folder, name))
@@ -214,12 +238,74 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             yield Finding(("tasks", "files", index), message)
 
 
-def _servers(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
+def _device(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
+    """What two sides on one world cannot be, and calls of a user who has no device."""
+    if domain.device is None:
+        for field in ("reward", "training_reward", "metrics"):
+            for loc in _by_user(getattr(domain, field) or ()):
+                yield Finding((field, *loc), _NO_DEVICE)
+        return
+    yield from _servers(domain.device.tools, ("device", "tools"), folder)
+    sides: dict[tuple[str, ...], Sequence[ToolsSpec]] = {
+        ("tools",): domain.tools,
+        ("device", "tools"): domain.device.tools,
+    }
+    for at, servers in sides.items():
+        for index, server in enumerate(servers):
+            if isinstance(server, CommandToolsSpec) and server.world_resource is not None:
+                message = (
+                    "this server holds the whole world by itself, and would not see what the other "
+                    "side does; name its parts of the world under `state`"
+                )
+                yield Finding((*at, index, "world_resource"), message, at_key=True)
+            if server.state and domain.device.sync:
+                message = (
+                    "this server's state is read before and after a dialogue only, so `device.sync` "
+                    "cannot keep it in step; keep it in the world, or drop `sync`"
+                )
+                yield Finding((*at, index, "state"), message, at_key=True)
+    if domain.device.world is not None and DEVICE in (domain.world.data or ()):
+        message = f"{DEVICE!r} is where `device.world` lies in the world; name this key otherwise"
+        yield Finding(("world", "data", DEVICE), message, at_key=True)
+
+
+_NO_DEVICE = (
+    "the user has no device to call tools on; give the domain a `device`, or leave `by` out"
+)
+
+
+def _by_user(predicates: Iterable[PredicateSpec]) -> Iterator[tuple[str | int, ...]]:
+    """Where predicates ask for calls of the user's."""
+    for index, predicate in enumerate(predicates):
+        for below, part in predicate.walk():
+            for kind in ("called", "never_called"):
+                if (call := getattr(part, kind)) is not None and call.by == "user":
+                    yield (index, *below, kind, "by")
+
+
+def _actions(script: UserScriptSpec, device: bool) -> Iterator[Finding]:
+    """Actions that nobody asks for, that there are none of, or that want a device."""
+    asked = {act.removeprefix("do:") for act in script.understands if act.startswith("do:")}
+    for act in sorted(asked - script.actions.keys()):
+        yield Finding(
+            ("understands", f"do:{act}"), unknown("action", act, script.actions), at_key=True
+        )
+    for action in script.actions:
+        if action not in asked:
+            message = f"nobody can ask for it: `understands` has no `do:{action}`"
+            yield Finding(("actions", action), message, at_key=True)
+    if script.actions and not device:
+        yield Finding(("actions",), "actions are done on a `device`, which this domain lacks", True)
+
+
+def _servers(
+    servers: Sequence[ToolsSpec], above: tuple[str, ...], folder: Path
+) -> Iterator[Finding]:
     """Names given twice, and parts of the world that two servers keep."""
     names: set[str] = set()
     keys: set[str] = set()
-    for index, server in enumerate(domain.tools):
-        at = ("tools", index)
+    for index, server in enumerate(servers):
+        at: tuple[str | int, ...] = (*above, index)
         if server.label in names:
             message = f"two servers are named {server.label!r}; give one another `name`"
             yield Finding((*at, "name") if server.name else at, message)
@@ -232,7 +318,7 @@ def _servers(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         if isinstance(server, CommandToolsSpec):
             if server.files is not None and not os.path.isdir(folder / server.files):
                 yield Finding((*at, "files"), no_file(folder, server.files, "folder"))
-            if server.world_resource is not None and len(domain.tools) > 1:
+            if server.world_resource is not None and len(servers) > 1:
                 message = (
                     "the world cannot be that of one of several servers; name its parts of the "
                     "world under `state`"
@@ -248,56 +334,14 @@ def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int,
                     yield (field, index, *below, "python", "function"), part.python.function
 
 
-def no_file(folder: Path, reference: str, what: str = "file") -> str:
-    """What to say of a reference to a file or folder that is not there."""
-    target = folder / reference
-    if os.path.lexists(target):
-        return f"{reference!r} is there, but is no {what} that can be read"
-    try:
-        beside = [entry.name for entry in target.parent.iterdir()]
-    except OSError:
-        beside = []
-    return f"no such file: {reference!r}{did_you_mean(target.name, beside)}"
-
-
-def _no_python(folder: Path, reference: str) -> str:
-    """Why `file.py:name` cannot be found, or ""; read, never imported."""
-    file, _, name = reference.partition(":")
-    if not os.path.isfile(folder / file):
-        return no_file(folder, file)
-    try:
-        tree = ast.parse((folder / file).read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
-        return f"{file} is not readable Python: {error}"
-    names = set(_top_level_names(tree.body))
-    if name in names or "*" in names:
-        return ""
-    return f"{file} has no {name!r}{did_you_mean(name, sorted(names))}"
-
-
-def _top_level_names(body: Sequence[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name
-            case ast.ClassDef(name=name):
-                yield name
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                yield from (alias.asname or alias.name for alias in aliases)
-            case ast.Assign() | ast.AnnAssign():
-                yield from (n.id for n in ast.walk(statement) if isinstance(n, ast.Name))
-            case ast.If() | ast.Try():
-                inner = [s for s in ast.walk(statement) if isinstance(s, ast.stmt)]
-                yield from _top_level_names([s for s in inner if s is not statement])
-
-
 def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[Finding]:
     for split, acts in phrasings.items():
         if splits and split not in (*splits, ANY_SPLIT):
             yield Finding((split,), unknown("split", split, [*splits, ANY_SPLIT]), True)
         for act, templates in acts.items():
-            if act not in _USER_ACTS and not act.startswith(_ACTS_ON_FACTS):
+            if act not in _USER_ACTS and not act.startswith((*_ACTS_ON_FACTS, *_ACTS_OF_DEEDS)):
                 known = [*_USER_ACTS, "ask:<intent>", "tell:<fact>", "partly:<fact>"]
+                known += ["did:<action>", "failed:<action>"]
                 yield Finding((split, act), unknown("act", act, known), True)
             if not templates:
                 yield Finding((split, act), f"act {act!r} has no templates; give at least one")
@@ -323,8 +367,9 @@ def _voice(persona: PersonaSpec, script: UserScriptSpec) -> Iterator[Finding]:
 
 def _understands(script: UserScriptSpec) -> Iterator[Finding]:
     for act, phrases in script.understands.items():
-        if act not in _AGENT_ACTS and not act.startswith("ask:"):
-            yield Finding((act,), unknown("act", act, [*_AGENT_ACTS, "ask:<fact>"]), True)
+        if act not in _AGENT_ACTS and not act.startswith(("ask:", "do:")):
+            known = [*_AGENT_ACTS, "ask:<fact>", "do:<action>"]
+            yield Finding((act,), unknown("act", act, known), True)
         for index, phrase in enumerate(phrases):
             if not phrase.strip():
                 yield Finding((act, index), "an empty phrase is in every message; write words")

@@ -14,7 +14,7 @@ from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScrip
 from muarl.spec.explain import Loc
 from muarl.spec.references import Finding, unknown
 from muarl.spec.task import FactSpec, RequestSpec, TaskSpec, UserGoalSpec
-from muarl.spec.wording import answers, disclosure, fitting, slots, versions
+from muarl.spec.wording import OF_DEEDS, answers, disclosure, fitting, slots, versions
 
 
 def language_findings(domain: DomainSpec, tasks: Iterable[TaskSpec]) -> Iterator[Finding]:
@@ -109,7 +109,7 @@ def _phrasings(
                 yield Finding((*at, split, act), unknown("fact", name, facts), True)
             if kind == "ask" and name not in intents and did_you_mean(name, intents):
                 yield Finding((*at, split, act), unknown("intent", name, intents), True)
-            for index, template in enumerate(templates):
+            for index, template in enumerate(templates if kind not in OF_DEEDS else ()):
                 for slot in sorted(slots(template).difference(facts)):
                     message = f"{unknown('fact', slot, facts)} (so these words are never said)"
                     yield Finding((*at, split, act, index), message)

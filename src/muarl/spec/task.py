@@ -51,6 +51,8 @@ class UserGoalSpec(Spec):
     """In the order she asks for them."""
     facts: list[FactSpec] = []
     """Facts that belong to her and not to one request, such as her account."""
+    never_says: list[str] = []
+    """What she must not say, whoever plays her: texts, compared by their words as `said` does."""
 
 
 class GoldCallSpec(Spec):
@@ -114,6 +116,8 @@ class UserDefaultsSpec(Spec):
     requests: Annotated[list[RequestSpec], Field(min_length=1)] | None = None
     """Of tasks that give none."""
     facts: list[FactSpec] | None = None
+    """Of tasks that give none."""
+    never_says: list[str] | None = None
     """Of tasks that give none."""
 
 

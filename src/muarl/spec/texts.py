@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muarl.errors import Problem, SpecError
 from muarl.spec.document import Node
-from muarl.spec.references import no_file
+from muarl.spec.named_files import no_file
 from muarl.spec.source import read_source
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -21,6 +21,22 @@ class ScriptedUserSpec(Spec):
     """Behaviours, whatever the persona says of the same ones."""
 
 
+GuardName = Literal[
+    "role_flip",
+    "leak",
+    "premature_disclosure",
+    "invented_fact",
+    "forbidden",
+    "unexecuted_action",
+    "change_of_mind",
+    "early_stop",
+    "late_stop",
+]
+"""What a guard looks for in what an LLM user is about to say; see `muarl.user.guards`."""
+
+GUARD_NAMES: tuple[GuardName, ...] = get_args(GuardName)
+
+
 class LlmUserSpec(Spec):
     """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
 
@@ -36,6 +52,33 @@ class LlmUserSpec(Spec):
     """Cap on one user message."""
     timeout_s: PositiveFloat = 60.0
     """Seconds one reply may take."""
+    candidates: Annotated[int, Field(ge=1, le=16)] = 1
+    """Messages she is asked for at once, each with how likely it is; one of them is drawn. One that
+    is asked for alone is nearly always the same."""
+    draw: Literal["probability", "uniform"] = "probability"
+    """How one of the candidates is drawn."""
+    tries: Annotated[int, Field(ge=1, le=10)] = 3
+    """How often a message that breaks her contract is sampled; after that it is a user fault."""
+    guards: tuple[GuardName, ...] = GUARD_NAMES
+    """What of her contract her messages are held to; each is a deterministic check."""
+    knobs: KnobsSpec = KnobsSpec()
+    """Behaviours she is steered to, whatever the persona says of the same ones."""
+
+
+class WordedUserSpec(Spec):
+    """A scripted user decides what is done and told; an LLM words it, and a guard compares."""
+
+    llm: LlmUserSpec
+    """Who words it. Its `guards` are not asked: what may be told is decided before."""
+    knobs: KnobsSpec = KnobsSpec()
+    """As those of a scripted user."""
+
+
+class ReplayUserSpec(Spec):
+    """A user who says what somebody said in a recorded dialogue of the same task."""
+
+    file: str
+    """Dialogues in JSON lines, relative to the domain's file; of several of a task one is drawn."""
 
 
 class UserKindSpec(OneOf):
@@ -45,6 +88,10 @@ class UserKindSpec(OneOf):
     """The domain's scripted user."""
     llm: LlmUserSpec | None = None
     """An LLM."""
+    worded: WordedUserSpec | None = None
+    """The domain's scripted user, in the words of an LLM."""
+    replay: ReplayUserSpec | None = None
+    """What people said in dialogues that were recorded."""
 
 
 class PooledUserSpec(Spec):

@@ -51,7 +51,8 @@ def _lacking(task: TaskSpec, script: UserScriptSpec, persona: PersonaSpec) -> It
 def answers(script: UserScriptSpec) -> Iterator[str]:
     """Acts that the policy can call forth at any time, facts apart."""
     yield from ("unclear", "abandon")
-    if any(act.startswith("ask:") for act in script.understands):
+    needs_facts = any(SLOT.search(str(action.arguments)) for action in script.actions.values())
+    if needs_facts or any(act.startswith("ask:") for act in script.understands):
         yield "unknown"
     if "confirm" in script.understands:
         yield from ("confirm", "deny")
@@ -111,7 +112,8 @@ def templates(act: str, split: str, script: UserScriptSpec, persona: PersonaSpec
         if found:
             return found
     kind, _, fact = act.partition(":")
-    return templates(kind, split, script, persona) if fact and kind == "partly" else []
+    general = fact and kind in ("partly", *OF_DEEDS)
+    return templates(kind, split, script, persona) if general else []
 
 
 @cache
@@ -122,6 +124,9 @@ def slots(template: str) -> frozenset[str]:
 
 RESERVED = frozenset({"request", "part"})
 """Slots that stand for no fact: the wording of a request, and a part of a value."""
+
+OF_DEEDS = ("did", "failed")
+"""Kinds of acts that tell what came of an action; their slots may stand for parts of its result."""
 
 BUILT_IN: Phrasings = {
     "partly": ["it starts with {part}", "{part} something", "the beginning is {part}"],
@@ -137,5 +142,7 @@ BUILT_IN: Phrasings = {
     "push_back": ["that can't be right. please {request}", "i insist, please {request}"],
     "challenge": ["but i never said yes to that", "you never asked me whether you should"],
     "pass": ["ok", "i see", "all right"],
+    "did": ["i did it, it says: {result}", "ok, now it says: {result}"],
+    "failed": ["it does not let me: {result}", "that did not work: {result}"],
 }
-"""Words of the acts that knobs bring about, for domains that have none of their own."""
+"""Words of the acts that knobs and actions bring about, for domains that have none of their own."""

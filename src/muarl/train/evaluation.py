@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from muarl.data.trivial import TRIVIAL
+from muarl.data.trivial import trivial_policies
 from muarl.evaluate.summary import summarise
 from muarl.scheduler import Group
 from muarl.train.at_work import RunAtWork
@@ -16,7 +16,7 @@ from muarl.train.weights import Engine
 async def find_floor(at: RunAtWork) -> None:
     """Let each policy without skill play, unless it did already."""
     known = {line.get("name") for line in at.folder.lines() if line["kind"] == "floor"}
-    todo = [name for name in TRIVIAL if name not in known]
+    todo = [name for name in trivial_policies(at.domain.spec) if name not in known]
     at.progress.phase("floor", len(todo))
     for number, name in enumerate(todo, start=1):
         episodes = await at.held_out().by_trivial(name)

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from muarl.data.expert import ExpertPolicy
+from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import SetupError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
-from muarl.render import Renderer, TextTokenizer, train_tokenizer
+from muarl.render import Renderer, TextTokenizer
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
@@ -69,14 +69,13 @@ async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncItera
         model: A run's folder or a model's; None lets the domain's expert play.
     """
     if model is None:
-        by_bytes = Renderer(train_tokenizer([], vocab_size=300))
-        limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
+        by_bytes = byte_renderer()
         yield Player(
             lambda task, key: ExpertPolicy(
                 domain.expert(task, {}, generator(key.run_seed, str(key), "expert")), by_bytes
             ),
             by_bytes,
-            limits,
+            byte_limits(run.rollout),
         )
         return
     source = model_folder(model)

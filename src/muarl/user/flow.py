@@ -140,7 +140,7 @@ class Flow:
     def hear(self, text: str) -> Move:
         """Answer a message."""
         self.replies += 1
-        heard = Heard(text, self._understand(text))
+        heard = Heard(text, act_of(text, self.script))
         if heard.act != "unclear":
             self._unhelped = 0
         for behave in self._behaviours:
@@ -196,17 +196,14 @@ class Flow:
                 return each
         return None
 
+    def facts(self) -> dict[str, str]:
+        """All she has at the request she is at, to be told or not: id to value."""
+        return {fact.id: fact.value for fact in self._ledger(self.now).values()}
+
     def fact(self, fact_id: str) -> FactSpec | None:
         """A fact that she tells when she is asked for it."""
         fact = self._ledger(self.now).get(fact_id)
         return None if fact is None or self._disclosure(fact) == "never" else fact
-
-    def _understand(self, text: str) -> str:
-        heard = text.casefold()
-        for act, phrases in self.script.understands.items():
-            if any(phrase.casefold() in heard for phrase in phrases):
-                return act
-        return "unclear"
 
     def _answer(self, heard: Heard) -> Move:
         """Her plain answer."""
@@ -219,6 +216,8 @@ class Flow:
             self.now = named
             named.agreed = True
             return self.move("confirm")
+        if heard.act.startswith("do:"):
+            return self.move(heard.act)
         if heard.act.startswith("ask:"):
             fact_id = heard.act.removeprefix("ask:")
             if self.fact(fact_id) is None:
@@ -278,6 +277,15 @@ class Flow:
             if fact.id == asked
             or (self._disclosure(fact) == "volunteer" and fact.id not in standing.withheld)
         }
+
+
+def act_of(text: str, script: UserScriptSpec) -> str:
+    """The first act of the script that a message of the policy's shows, or "unclear"."""
+    heard = text.casefold()
+    for act, phrases in script.understands.items():
+        if any(phrase.casefold() in heard for phrase in phrases):
+            return act
+    return "unclear"
 
 
 def names(text: str, value: str) -> bool:

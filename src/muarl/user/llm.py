@@ -2,58 +2,49 @@
 
 She sees her goal, her manner and what was said aloud; never tool calls, tool results or reasoning.
 Only she ends the dialogue (law L4): by the stop marker at the end of what she says, outside her
-own reasoning. What cannot be a user's message is sampled again, and after that it is her fault.
+own reasoning. What cannot be a user's message, or breaks her contract, is sampled again, and after
+that it is her fault.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
 from muarl.errors import UserError
 from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_reasoning
 from muarl.record import UserReply
-from muarl.seeds import derive_seed
-from muarl.spec import PersonaSpec
+from muarl.seeds import derive_seed, generator
+from muarl.spec import KnobsSpec, PersonaSpec, UserScriptSpec
 from muarl.spec.user import LlmUserSpec
+from muarl.spoken import says
+from muarl.user.candidates import Candidate, ask_for, candidates_in, draw
+from muarl.user.contract import Contract
+from muarl.user.guards import Said, breach_of
+from muarl.user.knobs import Dice
+from muarl.user.knobs.slips import slip
+from muarl.user.role import RULES, STOP, role_of
+from muarl.user.steering import PLAIN, Direction, Steering
 
-STOP = "###STOP###"
-_TRIES = 3
 _EXCERPT = 200
 _CHARS_PER_TOKEN = 32
 """More than any text has on average; tokens have 4."""
-_OTHER_ROLE = re.compile(r"\s*\W*(assistant|agent)\W*:", re.IGNORECASE)
 _CUE = "(The chat is open. Write your first message.)"
 _SILENCE = "(The assistant sent an empty message.)"
-
-_ROLE = """\
-You play a person who writes to a company's chat service. The other side is its assistant. Stay \
-this person until the chat ends, and never write the assistant's part.
-
-Your manner: {manner}
-
-Why you write:
-{goal}
-
-How you write:
-- One short chat message at a time, only the words you send: no label, no quotes, no comments.
-- Begin with what you want, in your own words. Do not give everything at once: a detail is told \
-when you are asked for it, or when it is plainly needed.
-- What stands above is all you know. Make nothing up; asked for anything else, say that you don't \
-know.
-- You can only talk. You cannot look anything up or do the assistant's work.
-- As soon as all you want is done, or has been refused for good, say so briefly and write {stop} \
-alone on the last line. Write it nowhere else and never before."""
+_DIRECTION = "\n\n(For your next message only: {words})"
 
 
 class LlmUser:
     """One dialogue's LLM user.
 
     Args:
-        spec: Endpoint, model and sampling.
+        spec: Endpoint, model, sampling and guards.
         persona: How she is.
         goal: What she wants, in words.
         seed: Her draws follow from it, as far as the endpoint honours seeds.
         client: Who is asked; by default one made from `spec`.
+        contract: What she is held to; by default, that she knows no more than her goal.
+        script: Understands the policy, for knobs that depend on what it does.
+        knobs: What she is steered to; by default the persona's.
 
     Raises:
         SetupError: The endpoint's URL or key is missing.
@@ -67,62 +58,107 @@ class LlmUser:
         goal: str,
         seed: int,
         client: ChatClient | None = None,
+        contract: Contract | None = None,
+        script: UserScriptSpec | None = None,
+        knobs: KnobsSpec | None = None,
     ) -> None:
         self._spec = spec
         self._seed = seed
         self._client = client or chat_client(spec)
-        role = _ROLE.format(
-            manner=manner_of(persona), goal="\n".join([goal, *persona.goals]), stop=STOP
-        )
+        self._contract = contract or Contract(known=(goal, persona.style, *persona.goals))
+        self._dice = Dice(persona.knobs if knobs is None else knobs, seed)
+        self._steering = Steering(self._dice, self._contract, script)
+        role = role_of(persona, goal, self._steering.always())
+        if spec.candidates > 1:
+            role = f"{role}\n\n{ask_for(spec.candidates)}"
         # Her own lines are the model's ("assistant"), the agent's are the other side's ("user").
         self._said = [ChatMessage("system", role)]
+        self._heard: list[str] = []
 
     async def open(self) -> UserReply:
-        return await self._speak(_CUE, opening=True)
+        return await self._speak(_CUE, PLAIN)
 
     async def reply(self, agent_text: str) -> UserReply:
         # Only she may know the marker: an agent that could teach it to her could end the dialogue.
         heard = agent_text.replace(STOP, "").strip()
-        return await self._speak(heard or _SILENCE, opening=False)
+        self._heard.append(heard)
+        return await self._speak(heard or _SILENCE, self._steering.hear(heard))
 
-    async def _speak(self, heard: str, *, opening: bool) -> UserReply:
-        self._said.append(ChatMessage("user", heard))
-        why = ""
-        for attempt in range(_TRIES):
+    async def _speak(self, heard: str, direction: Direction) -> UserReply:
+        before = self._said
+        self._said = [*before, ChatMessage("user", heard)]
+        if direction.exactly is not None:
+            return self._deliver(direction.exactly, direction.stop, direction.act, ())
+        asked = self._said
+        if direction.words:
+            note = _DIRECTION.format(words=direction.words)
+            asked = [*before, ChatMessage("user", heard + note)]
+        breaches: list[str] = []
+        kind = why = excerpt = ""
+        for attempt in range(self._spec.tries):
             answer = await self._client.complete(
-                self._said,
+                asked,
                 seed=derive_seed(self._seed, len(self._said), attempt),
                 temperature=self._spec.temperature,
-                max_tokens=self._spec.max_tokens,
+                max_tokens=self._spec.max_tokens * self._spec.candidates,
             )
-            text, stop = split_stop(strip_reasoning(answer.text))
-            why = _fault(answer, text, stop, opening, _CHARS_PER_TOKEN * self._spec.max_tokens)
-            if not why:
-                self._said.append(ChatMessage("assistant", text))
-                return UserReply(text, stop, "open" if opening else "stop" if stop else "")
+            sound: list[Candidate] = []
+            for candidate in self._candidates(answer):
+                text, stop = split_stop(candidate.text)
+                kind, why = self._breach(answer, text, stop, direction)
+                if not kind:
+                    sound.append(candidate)
+                else:
+                    breaches.append(kind)
+                    excerpt = answer.text[:_EXCERPT]
+            if sound:
+                rng = generator(self._seed, len(self._said), attempt, "candidate")
+                text, stop = split_stop(draw(sound, self._spec.draw, rng))
+                text = slip(text, (fact.value for fact in self._contract.facts), self._dice)
+                act = direction.act or ("stop" if stop else "" if self._heard else "open")
+                return self._deliver(text, stop, act, tuple(breaches))
         raise UserError(
-            f"the user model {self._spec.model!r} gave no usable message in {_TRIES} tries: the "
-            f"last {why}: {answer.text[:_EXCERPT]!r}"
+            f"the user model {self._spec.model!r} gave no usable message in {self._spec.tries} "
+            f"tries: the last {why}: {excerpt!r}",
+            kind,
         )
 
+    def _candidates(self, answer: ChatReply) -> Iterator[Candidate]:
+        """What she might say by an answer; one that is none of its form is a single message."""
+        text = strip_reasoning(answer.text)
+        found = candidates_in(text, self._spec.candidates) if self._spec.candidates > 1 else []
+        yield from found or [Candidate(text, 1.0)]
 
-_LENGTHS = {"usual": "", "terse": "You use few words.", "talkative": "You use many words."}
+    def _deliver(self, text: str, stop: bool, act: str, breaches: tuple[str, ...]) -> UserReply:
+        self._said.append(ChatMessage("assistant", text))
+        knobs, chances = self._dice.taken()
+        return UserReply(text, stop, act, knobs, chances, breaches)
 
-
-def manner_of(persona: PersonaSpec) -> str:
-    """How a persona is, in words.
-
-    Example:
-        "Friendly. You use few words. You write in a formal tone. You write in this language: fr."
-    """
-    said = [persona.style, _LENGTHS[persona.verbosity]]
-    if persona.tone is not None:
-        said.append(f"You write in a {persona.tone} tone.")
-    if persona.language is not None:
-        said.append(f"You write in this language: {persona.language}.")
-    if persona.knowledge:
-        said.append(f"What you know of such things: {persona.knowledge}")
-    return " ".join(filter(None, said))
+    def _breach(
+        self, answer: ChatReply, text: str, stop: bool, direction: Direction
+    ) -> tuple[str, str]:
+        """Why this is no message of hers: the kind, and in words; two empty texts if it is one."""
+        limit = _CHARS_PER_TOKEN * self._spec.max_tokens * self._spec.candidates
+        if why := _misshapen(answer, text, stop, limit):
+            return "format", why
+        if self._spec.candidates > 1 and text.startswith(("{", "```")):
+            return "format", "was not of the form that was asked for"
+        for value in direction.hidden:
+            if says(text, value):
+                return "steering", f"tells {value!r}, which she was to keep in this message"
+        if direction.act and stop:
+            return "steering", f"ended the dialogue where she was to {direction.act}"
+        said = Said(
+            text,
+            stop,
+            heard=self._heard,
+            before=[message.content for message in self._said if message.role == "assistant"],
+            contract=self._contract,
+            instructions=RULES,
+            withheld=self._steering.withheld,
+            may_change=direction.may_change,
+        )
+        return breach_of(said, self._spec.guards)
 
 
 def chat_client(spec: LlmUserSpec) -> ChatClient:
@@ -145,23 +181,18 @@ def split_stop(text: str) -> tuple[str, bool]:
         >>> split_stop("When do I write ###STOP### here?")
         ('When do I write ###STOP### here?', False)
     """
+    text = text.strip()
     if not text.endswith(STOP):
         return text, False
     return text.removesuffix(STOP).strip(), True
 
 
-def _fault(answer: ChatReply, text: str, stop: bool, opening: bool, max_chars: int) -> str:
-    """Why this is no user's message, or ""."""
+def _misshapen(answer: ChatReply, text: str, stop: bool, max_chars: int) -> str:
+    """Why this cannot be anybody's message, or ""."""
     if answer.cut:
         return "was cut off by max_tokens"
     if len(answer.text) > max_chars:
         return f"had {len(answer.text)} characters, more than max_tokens allows"
     if not text and not stop:
         return "was empty"
-    if STOP in text:
-        return "had the stop marker inside"
-    if _OTHER_ROLE.match(text):
-        return "spoke as the assistant"
-    if stop and opening:
-        return "ended the dialogue before it began"
-    return ""
+    return "had the stop marker inside" if STOP in text else ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
-from muarl.data.trivial import TRIVIAL, trivial_agent
+from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Agent, Domain
 from muarl.evaluate.statistics import Interval, mean, success_rate
 from muarl.messages import ToolSpec
@@ -55,7 +55,7 @@ async def floor_findings(
     means: dict[str, Means] = {}
     passed: dict[str, list[str]] = {}
     found: list[ProofFinding] = []
-    for name in TRIVIAL:
+    for name in trivial_policies(domain.spec):
 
         def agent_for(task: TaskSpec, rng: random.Random, name: str = name) -> Agent:
             del task

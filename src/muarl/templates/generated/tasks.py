@@ -7,17 +7,23 @@ import random
 
 from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
 
+LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 ITEMS = ("kettle", "lamp", "radio", "clock", "mirror", "toaster", "vase", "chair")
 REFUSALS = 0.3
 """Share of tasks in which the rules forbid what the user wants."""
 
 
 def generate(split: str, seed: int, count: int) -> list[TaskSpec]:
-    """`count` tasks of a split. No order number of one split is one of another."""
+    """`count` tasks of a split. No order number of one split is one of the other."""
     rng = random.Random(seed)
-    parity = {"train": 0, "held_out": 1}[split]
-    numbers = rng.sample(range(1000 + parity, 10000, 2), count)
-    return [task(rng, split, f"W{number}") for number in numbers]
+    # Every letter and every pair of digits is in training, but not every order number.
+    numbers = [
+        f"{letter}{number}"
+        for index, letter in enumerate(LETTERS)
+        for number in range(10, 100)
+        if ((index + number) % 4 == 0) == (split == "held_out")
+    ]
+    return [task(rng, split, order_id) for order_id in rng.sample(numbers, count)]
 
 
 def task(rng: random.Random, split: str, order_id: str) -> TaskSpec:

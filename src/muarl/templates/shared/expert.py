@@ -15,7 +15,7 @@ HABITS = ("quit", "skip_confirm")
 """Bad habits, each at a rate that the run file gives: what reinforcement learning is to mend.
 `quit` says that it is done without having done it; `skip_confirm` does not ask for a yes."""
 
-ORDER = re.compile(r"\bW\d+\b")
+ORDER = re.compile(r"\b[A-Z]\d\d\b")
 
 
 class Expert:
@@ -35,7 +35,7 @@ class Expert:
         last = history[-1]
         if last.role == "user":
             return self.hear(last.content)
-        if last.name == "cancel_order":
+        if last.name == "cancel_order" and last.content == "ok":
             return say("It is cancelled. Anything else?")
         if "pending" not in last.content:
             return say("Sorry, I cannot cancel it.")

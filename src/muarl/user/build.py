@@ -1,0 +1,121 @@
+"""Who plays the user of a dialogue, made of what run, domain and task say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muarl.errors import RecordError, SpecError
+from muarl.seeds import generator
+from muarl.spec import DomainSpec, KnobsSpec, Located, PersonaSpec, TaskSpec
+from muarl.spec.user import LlmUserSpec, ReplayUserSpec, UserKindSpec, WordedUserSpec
+from muarl.user.protocol import User
+from muarl.user.scripted import ScriptedUser
+
+if TYPE_CHECKING:
+    from muarl.http.chat_client import ChatClient
+    from muarl.user.replay import Recorded
+
+
+class Users:
+    """Makes the users of a domain; what they share is made once."""
+
+    def __init__(self, located: Located[DomainSpec]) -> None:
+        self._located = located
+        self._spec = located.spec
+        self._clients: dict[LlmUserSpec, ChatClient] = {}
+        self._recorded: dict[str, Recorded] = {}
+
+    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
+        """A user for one dialogue.
+
+        Raises:
+            SpecError: Domain or task lack what this kind of user needs.
+            SetupError: The key of her endpoint is not set.
+        """
+        manner = self._spec.personas[persona]
+        if who.llm is not None:
+            return self._llm(who.llm, task, manner, seed)
+        if who.worded is not None:
+            return self._worded(who.worded, task, manner, seed)
+        if who.replay is not None:
+            return self._replay(who.replay, task, seed)
+        assert who.scripted is not None  # a user is of exactly one kind
+        return self._scripted(who.scripted.knobs, task, manner, seed)
+
+    def _scripted(
+        self, knobs: KnobsSpec, task: TaskSpec, manner: PersonaSpec, seed: int
+    ) -> ScriptedUser:
+        if self._spec.user is None or task.user is None:
+            lacking = (
+                "the domain has no `user` script"
+                if self._spec.user is None
+                else (f"task {task.id!r} has no `user` goal")
+            )
+            raise self._problem(f"{lacking}; add one, or let the run's user be an llm")
+        return ScriptedUser(
+            *(self._spec.user, manner, task.user, task.split),
+            generator(seed, "scripted user"),
+            knobs=manner.knobs.under(knobs),
+            seed=seed,
+        )
+
+    def _llm(self, spec: LlmUserSpec, task: TaskSpec, manner: PersonaSpec, seed: int) -> User:
+        from muarl.user.contract import Contract
+        from muarl.user.llm import LlmUser
+        from muarl.user.steering import NEED_SCRIPT
+
+        script = self._spec.user if task.user is not None else None
+        knobs = manner.knobs.under(spec.knobs)
+        lacking = sorted(NEED_SCRIPT & knobs.rates.keys()) if script is None else []
+        if lacking:
+            raise self._problem(
+                f"the knobs {', '.join(lacking)} of an LLM user need the domain's `user` script, by "
+                f"which is known what the agent does, and the `user` goal of task {task.id!r}"
+            )
+        return LlmUser(
+            spec,
+            persona=manner,
+            goal=task.goal,
+            seed=seed,
+            client=self._client(spec),
+            contract=Contract.of(task, manner, script),
+            script=script,
+            knobs=knobs,
+        )
+
+    def _worded(self, who: WordedUserSpec, task: TaskSpec, manner: PersonaSpec, seed: int) -> User:
+        from muarl.user.contract import Contract
+        from muarl.user.worded import WordedUser
+
+        return WordedUser(
+            self._scripted(who.knobs, task, manner, seed),
+            who.llm,
+            persona=manner,
+            contract=Contract.of(task, manner, self._spec.user),
+            seed=seed,
+            client=self._client(who.llm),
+        )
+
+    def _replay(self, who: ReplayUserSpec, task: TaskSpec, seed: int) -> User:
+        from muarl.user.replay import ReplayUser, read_replies
+
+        if who.file not in self._recorded:
+            try:
+                self._recorded[who.file] = read_replies(self._located.resolve(who.file))
+            except RecordError as error:
+                raise self._problem(str(error)) from error
+        of_task = self._recorded[who.file].get(task.id)
+        if of_task is None:
+            raise self._problem(f"{who.file} has no dialogue of task {task.id!r}; record one")
+        return ReplayUser(of_task, generator(seed, "recorded user"))
+
+    def _client(self, spec: LlmUserSpec) -> ChatClient:
+        """One for all dialogues: what it learns of the endpoint's health concerns them all."""
+        from muarl.user.llm import chat_client
+
+        if spec not in self._clients:
+            self._clients[spec] = chat_client(spec)
+        return self._clients[spec]
+
+    def _problem(self, message: str) -> SpecError:
+        return SpecError([self._located.problem(("user",), message)])
