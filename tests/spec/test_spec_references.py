@@ -56,6 +56,22 @@ def test_a_dangling_name_in_a_task(folder: Path, old: str, new: str, problem: st
     assert problem in problems(path)
 
 
+def test_a_query_needs_a_world_of_tables(folder: Path) -> None:
+    said = "the world is no database; use a `world` predicate"
+    spoil(
+        folder / "tasks.yaml", "    gold:", "    metrics: [{sql: {query: a, equals: 1}}]\n    gold:"
+    )
+    assert problems(folder / "tasks.yaml") == [f"11:16: {said}"]
+    spoil(folder / "domain.yaml", "- gold_world: true", "- not: {sql: {query: a, equals: 1}}")
+    assert problems(folder / "domain.yaml") == [f"38:11: {said}"]
+
+
+def test_python_that_cannot_be_read_is_named_with_its_line(folder: Path) -> None:
+    spoil(folder / "tools.py", "def serve(world):", "def serve(world:")
+    said = "6:11: tools.py is not readable Python: '(' was never closed"
+    assert problems(folder / "domain.yaml") == [f"{said} ({folder / 'tools.py'}:5:10)"]
+
+
 def test_a_task_id_given_twice(folder: Path) -> None:
     path = folder / "tasks.yaml"
     path.write_text(TASKS + TASKS.partition("tasks:\n")[2])

@@ -14,6 +14,7 @@ from muarl.data.proof.play import Means, estimate, expert_findings, floor_findin
 from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import read_findings, reads_of
 from muarl.data.proof.splits import split_findings
+from muarl.data.proof.watch import watching
 from muarl.domain import Domain
 from muarl.errors import RewardError, ToolServerError
 from muarl.messages import ToolSpec
@@ -80,7 +81,8 @@ async def prove(
         limit: Look at no more tasks of a split than this.
         dialogues: Dialogues per policy and split, and tasks per split that extra reads are tried on.
         fuzz: Mutated gold runs to try.
-        on_step: Called with what is proved next, for a progress display.
+        on_step: Called with what is proved next, for a progress display; from another thread where a
+            tool holds up this one, with which it is.
 
     Raises:
         SpecError: The domain's Python cannot be imported or breaks its contract.
@@ -89,8 +91,9 @@ async def prove(
     try:
         on_step("tasks")
         prover = _Prover(Subject(domain, limit), dialogues, fuzz, on_step)
-        async with domain.sharing():
-            await prover.run()
+        with watching(domain, lambda found: on_step(f"stands still: {found}")):
+            async with domain.sharing():
+                await prover.run()
     finally:
         domain.judges = judges
     return prover.proof
