@@ -21,8 +21,9 @@ from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.presets import overlay_file
-from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
+from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.task import TasksFile, TaskSpec
