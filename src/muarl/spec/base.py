@@ -15,6 +15,12 @@ class Spec(BaseModel):
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
 
+    def to_yaml(self, *, schema: str | None = None, defaults: bool = False) -> str:
+        """The YAML that loads back as an equal spec; see `muarl.spec.dump_spec`."""
+        from muarl.spec.dump import dump_spec  # which writes all models, and so imports this one
+
+        return dump_spec(self, schema=schema, defaults=defaults)
+
 
 class OneOf(Spec):
     """A mapping of which exactly one key is given, and says what it is."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from muarl.spec.named_files import no_file
 from muarl.spec.finding import Finding
+from muarl.spec.named_files import no_file
 from muarl.spec.run import RunSpec
 
 _OF_THE_MODEL = {
