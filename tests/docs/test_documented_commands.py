@@ -28,8 +28,10 @@ PLAN = [
     ".venv/bin/muarl check cinema",
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
-    ".venv/bin/muarl check domains/library",
     ".venv/bin/muarl check domains/handset",
+    ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
+    ".venv/bin/muarl replay runs/handset-rollout",
+    ".venv/bin/muarl check domains/library",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -40,6 +42,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
 """Commands that are carried out, in order."""
