@@ -36,6 +36,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl check domains/library",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
