@@ -43,15 +43,11 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
-<<<<<<< HEAD
-    ".venv/bin/muarl check domains/library",
+    f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
     f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",
     f"{USERS} runs/users/agreeable --reference runs/users/honest",
     f"{USERS} runs/quickstart --phase train",
-=======
-    f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
->>>>>>> main
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
 """Commands that are carried out, in order."""
@@ -144,19 +140,16 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert said[".venv/bin/muarl report runs/quickstart"].strip() == "runs/quickstart/report.html"
     assert said[PLAN[1]].splitlines()[-1] == "sound"
     assert "20 dialogues in runs/quickstart-rollout/episodes.journal, 0 faults" in said[PLAN[3]]
-    (replayed,) = (out for command, out in said.items() if " replay " in command)
+    (replayed,) = (out for command, out in said.items() if "replay runs/quickstart" in command)
     assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
     (scored,) = (out for command, out in said.items() if " score " in command)
     assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
-<<<<<<< HEAD
     (panel,) = (out for command, out in said.items() if command.endswith("runs/users/flipped"))
     marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
     assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
     assert "reward" not in marked
-=======
     for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
->>>>>>> main
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 
