@@ -88,6 +88,7 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
         "task": key.task_id,
         "sample": key.sample,
         "persona": episode.persona,
+        "user": episode.user,
         "split": episode.split,
         "task_hash": episode.task_hash,
         "content_hash": episode.content_hash,

@@ -111,12 +111,18 @@ function shownTable(shown) {
       h("tbody", {}, phases.map((phase) => h("tr", {}, h("th", { scope: "row" }, phase), ["failed", "passed", "fault"].map((verdict) => cell(phase, verdict)))))));
 }
 
+// What she did, the knobs that made her do it, and what her guard threw away before.
+function actOf(reply) {
+  return [reply.act, reply.knobs?.length ? `knobs: ${reply.knobs.join(", ")}` : null,
+    reply.breaches?.length ? `sampled again: ${reply.breaches.join(", ")}` : null].filter(Boolean).join(" · ");
+}
+
 function dialogueView(episode, data) {
   const strips = episode.samples.map((sample, i) => tokenStrip(sample, i, data.tokens));
   return [
     h("header", {},
       h("h3", {}, h("span", { class: `verdict ${episode.verdict}` }, VERDICT_MARKS[episode.verdict]), ` ${episode.task}`),
-      h("p", { class: "meta" }, [episode.persona, episode.outcome.replaceAll("_", " "),
+      h("p", { class: "meta" }, [episode.persona, episode.user, episode.outcome.replaceAll("_", " "),
         episode.reward === null ? "not scored" : `reward ${number(episode.reward)}`, episode.id, `split ${episode.split}`,
         `task hash ${episode.task_hash}`,
         episode.content_hash ? `content hash ${episode.content_hash}` : null,
@@ -126,7 +132,7 @@ function dialogueView(episode, data) {
     h("details", { class: "fold" }, h("summary", {}, "System prompt"), h("pre", {}, data.systems[episode.system])),
     h("details", { class: "fold" }, h("summary", {}, `Tools (${data.toolsets[episode.tools].length})`),
       data.toolsets[episode.tools].map((tool) => h("div", { class: "tool" }, h("code", {}, tool.name), " ", tool.description, h("pre", {}, tool.parameters)))),
-    bubble("user", "user", episode.opening.act, episode.opening.text),
+    bubble("user", "user", actOf(episode.opening), episode.opening.text),
     episode.turns.flatMap((turn, i) => turnView(turn, i, episode, strips)),
     h("div", { class: "ending" }, `${episode.outcome.replaceAll("_", " ")}`),
     h("h4", {}, "World, first to last"),
@@ -165,7 +171,7 @@ function turnView(turn, index, episode, strips) {
     turn.calls.map(callView));
   return [agent,
     turn.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed"), changesView(turn.changes)),
-    turn.reply && bubble("user", "user", turn.reply.act, turn.reply.text || h("em", {}, "(says nothing)"), turn.reply.stop && h("em", { class: "leaves" }, " (leaves)")),
+    turn.reply && bubble("user", "user", actOf(turn.reply), turn.reply.text || h("em", {}, "(says nothing)"), turn.reply.stop && h("em", { class: "leaves" }, " (leaves)")),
   ].filter(Boolean);
 }
 
