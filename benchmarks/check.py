@@ -6,7 +6,9 @@ The tasks are the shipped desk's, from its own generator. `check_s` is all that 
 loading, gold calls, extra reads, facts, trivial policies and the expert in dialogues; `fuzz_s` that of
 mutated gold runs besides. `overlap_s` compares tasks with each other and nothing else; some are planted
 twins with a word changed, and `overlap_found` of `overlap_planted` says how many it found. `help_s` is
-`muarl --help`, the best of five runs, with the start of Python.
+`muarl --help` in a process of its own, with the start of Python: the median of several, of which
+`help_max_s` is the slowest. Seconds are wall time; beside each, `..._cpu_s` is what it took of a core, so
+that a figure from a busy machine can be read.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import json
 import os
 import platform
 import random
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +36,7 @@ from muarl.spec import TaskSpec
 
 DESK = Path(__file__).parents[1] / "domains" / "desk"
 _TWINS = 30
+_HELPS = 11
 
 
 def desk_of(tasks: int, folder: Path) -> Domain:
@@ -51,7 +56,7 @@ def desk_of(tasks: int, folder: Path) -> Domain:
 def timed_check(tasks: int, fuzz: int) -> dict[str, Any]:
     """Seconds for the whole proof of a domain with so many tasks, and for its mutated gold runs."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         domain = desk_of(tasks, Path(folder))
         steps: list[tuple[str, float]] = []
 
@@ -61,13 +66,14 @@ def timed_check(tasks: int, fuzz: int) -> dict[str, Any]:
             )
 
         proof = anyio.run(main)
-        end = time.perf_counter()
+        end, cpu_s = time.perf_counter(), time.process_time() - cpu
     ends = [at for _, at in steps[1:]] + [end]
     took = {step: round(after - at, 3) for (step, at), after in zip(steps, ends, strict=True)}
     fuzz_s = took.get("mutated gold runs", 0.0)
     return {
         "check_tasks": sum(proof.tasks.values()),
         "check_s": round(end - start - fuzz_s, 3),
+        "check_and_fuzz_cpu_s": round(cpu_s, 3),
         "check_steps_s": took,
         "sound": proof.sound,
         "findings": len(proof.findings),
@@ -86,14 +92,15 @@ def timed_overlap(tasks: int) -> dict[str, Any]:
     rng = random.Random(0)
     twins = {f"twin-{i}": task for i, task in enumerate(rng.sample(made, min(_TWINS, len(made))))}
     made += [_twin(task, name) for name, task in twins.items()]
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     pairs = list(near_duplicates(made))
-    took = time.perf_counter() - start
+    took, cpu_s = time.perf_counter() - start, time.process_time() - cpu
     planted = {(task.id, name) for name, task in twins.items()}
     found = {(pair.first.id, pair.second.id) for pair in pairs}
     return {
         "overlap_tasks": len(made),
         "overlap_s": round(took, 3),
+        "overlap_cpu_s": round(cpu_s, 3),
         "overlap_planted": len(planted),
         "overlap_found": len(planted & found),
         "overlap_others": len(found - planted),
@@ -105,16 +112,25 @@ def _twin(task: TaskSpec, name: str) -> TaskSpec:
     return task.model_copy(update={"id": name, "goal": goal})
 
 
-def timed_help() -> float:
-    """Seconds of `muarl --help`, the best of five runs."""
-    best = float("inf")
-    for _ in range(5):
+def timed_help(runs: int) -> dict[str, Any]:
+    """Seconds of `muarl --help`, each time in a new process: as installed, or from the source."""
+    installed = Path(sys.executable).with_name("muarl")
+    source = [sys.executable, "-c", "import sys; from muarl.cli import main; sys.exit(main())"]
+    command = [str(installed)] if installed.exists() else source
+    took = []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(runs):
         start = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "muarl.cli", "--help"], check=True, capture_output=True
-        )
-        best = min(best, time.perf_counter() - start)
-    return round(best, 3)
+        subprocess.run([*command, "--help"], check=True, capture_output=True)
+        took.append(time.perf_counter() - start)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "help_s": round(statistics.median(took), 3),
+        "help_max_s": round(max(took), 3),
+        "help_cpu_s": round(cpu_s / runs, 3),
+        "help_as": "installed" if installed.exists() else "python -c",
+    }
 
 
 def main() -> None:
@@ -130,7 +146,7 @@ def main() -> None:
         "cores": os.cpu_count(),
         **timed_check(args.tasks, args.fuzz),
         **timed_overlap(args.overlap),
-        "help_s": timed_help(),
+        **timed_help(_HELPS),
     }
     if args.json:
         print(json.dumps(figures))

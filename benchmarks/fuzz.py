@@ -7,7 +7,7 @@ is drawn by the same strategies from bytes that atheris chooses, Google's covera
 two inputs it keeps and changes the one that reached new code of muarl's. Each target has a process
 of its own, so that a hang (60 s in one input), a crash or memory beyond 2 GB is seen, and counted as
 a finding like a broken property. Figures per target: `inputs` that were tried, what `became` of them,
-CPU seconds of the `slowest_s`, the `new_code` that guidance found beyond the first inputs, `findings`.
+CPU seconds of the `slowest_s` and of all, `findings` with the input that showed each.
 """
 
 from __future__ import annotations

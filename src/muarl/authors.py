@@ -101,7 +101,7 @@ def blame(error: BaseException) -> str:
     text = _text_of(error)
     kind = type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{kind}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
+        return f"{kind}: {error.msg} ({shown_file(error.filename)}:{error.lineno})"
     where = place(error) or _place_elsewhere(error)
     return f"{kind}: {text}{where}" if text else f"{kind}{where}"
 
@@ -120,7 +120,9 @@ def _text_of(error: BaseException) -> str:
 def place(error: BaseException) -> str:
     """The line of a domain's Python that an error came from, ` (tasks.py:76, in generate)`, or ""."""
     hers = [frame for frame, is_hers in _frames(error.__traceback__) if is_hers]
-    return f" ({_shown(hers[-1].filename)}:{hers[-1].lineno}, in {hers[-1].name})" if hers else ""
+    return (
+        f" ({shown_file(hers[-1].filename)}:{hers[-1].lineno}, in {hers[-1].name})" if hers else ""
+    )
 
 
 def _place_elsewhere(error: BaseException) -> str:
@@ -151,7 +153,7 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameSummary, bool]]:
         yield summary, str(frame.f_globals.get("__name__", "")).startswith(PACKAGES)
 
 
-def _shown(filename: str) -> str:
+def shown_file(filename: str) -> str:
     """A file as a person in the working folder would name it."""
     path = Path(filename)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename

@@ -20,6 +20,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def complaints(err: str) -> list[str]:
+    """Lines on stderr that are not progress."""
+    return [line for line in err.splitlines() if not line.startswith("[")]
+
+
+def test_progress_is_told_from_the_first_moment_on_where_stderr_is_no_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(folder)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("] ")[2] for line in lines[:3]] == [
+        "checking what is installed",
+        "checking tasks",
+        "checking tool server",
+    ]
+
+
 def test_a_sound_domain_exits_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(folder / "domain.yaml", "reward:", "expert: expert.py:Expert\nreward:")
     assert main(["check", str(folder)]) == 0
@@ -53,7 +70,7 @@ def test_a_server_that_fails_exits_with_1(folder: Path, capsys: pytest.CaptureFi
     assert main(["check", str(folder)]) == 1
     captured = capsys.readouterr()
     assert "could not be built: RuntimeError: no licence" in captured.out
-    assert captured.err == ""
+    assert complaints(captured.err) == []
 
 
 def test_problems_of_specs_go_to_stderr_and_exit_with_2(
@@ -64,9 +81,9 @@ def test_problems_of_specs_go_to_stderr_and_exit_with_2(
         assert main(["check", str(folder), *offline]) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert captured.err == (
-            f"{folder / 'tasks.yaml'}:6:23: unknown persona 'ters'; did you mean 'terse'?\n"
-        )
+        assert complaints(captured.err) == [
+            f"{folder / 'tasks.yaml'}:6:23: unknown persona 'ters'; did you mean 'terse'?"
+        ]
 
 
 def test_json_holds_what_was_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +167,7 @@ def test_problems_alike_of_a_spec_are_counted_too(
     many_tasks(folder, 9, "[plain, terse]", "[plain, ters]")
     for arguments in (["check", str(folder)], ["check", str(folder), "--offline"]):
         assert main(arguments) == 2
-        err = capsys.readouterr().err.splitlines()
+        err = complaints(capsys.readouterr().err)
         assert [f"{folder / 'tasks.yaml'}:" in line for line in err] == [True] * 3 + [False]
         assert err[-1] == "  and 6 more like these (`muarl check --json` prints all)"
 

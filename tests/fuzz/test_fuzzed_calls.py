@@ -44,7 +44,7 @@ world:
       CREATE TABLE accounts (
         id TEXT PRIMARY KEY, held INTEGER NOT NULL DEFAULT 0, rate REAL, open INTEGER, note TEXT
       );
-      CREATE TABLE log (what TEXT, amount REAL);
+      CREATE TABLE log (what TEXT, amount REAL CHECK (amount < 5));
     rows:
       accounts:
         A: {held: 10, rate: 0.5, open: 1}
@@ -169,6 +169,7 @@ async def _dialogue(data: st.DataObject, stage: Stage) -> None:
                 result = await answered(session.call, call)
                 check(stage, call, result, before, world)
     assert not diff(sibling, stage.world), "another dialogue saw it"
+    check_tables(sibling)
     assert plain(stage.world) == stage.document, "the base was written"
 
 
@@ -236,9 +237,15 @@ def check(
     if result is not None:
         result.content.encode()
         assert (result.call_id, result.name) == (call.id, call.name)
+    check_tables(world)
+
+
+def check_tables(world: World) -> None:
+    """What SQL is shown is what the world holds, and nothing of another call."""
     if isinstance(world, SqlWorld):
-        tables = world.query("SELECT count(*) AS n FROM " + next(iter(world)))
-        assert tables, "the tables are still there"
+        for name, rows in plain(world).items():
+            shown = world.query(f"SELECT * FROM {name}")
+            assert sorted(map(repr, shown)) == sorted(map(repr, rows.values())), name
 
 
 def check_sql(tool: SqlToolSpec, call: ToolCall, changes: list[Any]) -> None:

@@ -23,15 +23,28 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from spec_files import DOMAIN, RUN, TASKS, write_all
+from sql_files import write_sql_domain
 
 from muarl.errors import Problem, SpecError
-from muarl.spec import Located, dump_spec, load_domain_spec, load_run, load_spec, load_tasks_file
+from muarl.json_values import json_problem
+from muarl.spec import (
+    Located,
+    dump_spec,
+    load_domain_spec,
+    load_run,
+    load_spec,
+    load_task_files,
+    load_tasks_file,
+)
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.shape import shape_at
+from muarl.spec.sql_load import load_database
 from muarl.spec.task import TasksFile
+from muarl.world import plain
+from muarl.world.sql import SqlWorld
 
 ODD_ENDS = re.compile("[\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
 SHIPPED = Path(__file__).parents[2]
@@ -52,6 +65,41 @@ metrics:
   - judge: {criterion: It was kind., model: m, base_url_env: JUDGE, timeout_s: 1.5}
   - confirmed: {}
 """
+
+
+SETTINGS = (
+    *("grpo.lr=1e-6", "grpo.iterations=3", "seed=1", "model.tiny={}", "eval.split=dev", "x=1"),
+    *("engine={vllm: {}}", "engine=embedded", "rollout.max_turns=.nan", "a.b.c=[1, {d: 2}]"),
+    *("domain=${env:HOME}", "domain=${env:NO_SUCH:-domain.yaml}", "model.path=small", "=", "a="),
+)
+RUN_PARTS = {
+    "engine": {"vllm": {}},
+    "eval": {"split": "dev", "episodes": 3},
+    "model": {"path": "."},
+    "seed": 1,
+    "threads": 1,
+}
+STATEMENTS = (
+    *("", "CREATE TABLE t (a INT PRIMARY KEY);", "CREATE TABLE t (a, b, PRIMARY KEY (a, b));"),
+    *("CREATE TABLE t (a INTEGER PRIMARY KEY, b AS (a * 2));", "CREATE VIEW v AS SELECT * FROM v;"),
+    *(
+        "CREATE TABLE t AS SELECT 1;",
+        "ATTACH 'x' AS y;",
+        "PRAGMA user_version = 1;",
+        "DROP TABLE log;",
+    ),
+    *(
+        "INSERT INTO log VALUES (x'00');",
+        "INSERT INTO log VALUES (1e999);",
+        "CREATE TEMP TABLE t (a);",
+    ),
+    *(
+        "INSERT INTO log SELECT zeroblob(100000000);",
+        "CREATE TRIGGER x INSERT ON log BEGIN SELECT 1; END;",
+    ),
+    *("CREATE VIRTUAL TABLE t USING fts5(a);", "CREATE TABLE IF NOT EXISTS log (a);", "VACUUM;"),
+    "INSERT INTO log WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r;",
+)
 
 
 def load_reward(path: Path) -> Located[RewardFile]:
@@ -87,6 +135,7 @@ def folder() -> Path:
     for name in ("domains", "specs"):
         shutil.copytree(SHIPPED / name, copies / name, ignore=shutil.ignore_patterns("__pycache__"))
     (copies / "small").mkdir()
+    (copies / "shelf").mkdir()
     write_all(copies / "small")
     return copies
 
@@ -132,8 +181,10 @@ def tried(kind: str, home: str, raw: bytes, planted: Loc | None = None) -> Spec 
     return located.spec
 
 
-def check_problems(problems: tuple[Problem, ...], path: Path, raw: bytes) -> None:
-    assert problems
+def check_problems(
+    problems: tuple[Problem, ...], path: Path, raw: bytes, *, at_least: int = 1
+) -> None:
+    assert len(problems) >= at_least
     text = raw.decode("utf-8-sig", "replace")
     # What ends a line is decided by YAML; where others see other ends, places are not compared.
     lines = [text] * len(text.splitlines()) if ODD_ENDS.search(text) else text.split("\n")
@@ -170,7 +221,60 @@ def no_numbers(value: Any) -> Any:
 
 
 def fuzz(data: st.DataObject) -> None:
-    """Load one file that is spoiled, or is none."""
+    """Load one file that is spoiled, or is none; or what belongs to a sound one."""
+    what = data.draw(st.sampled_from([fuzz_file, fuzz_file, fuzz_file, fuzz_layers, fuzz_tables]))
+    what(data)
+
+
+def fuzz_layers(data: st.DataObject) -> None:
+    """A sound run file, a spoiled one laid over it, and settings."""
+    run = next(seed.tree for seed in seeds() if seed.kind == "run")
+    tree, _ = spoiled_tree(data.draw, run, [run, RUN_PARTS], plant=False)
+    text = data.draw(spoiled_text(RUN)) if data.draw(st.booleans()) else as_yaml(tree)
+    values = st.sampled_from(SETTINGS).flatmap(spoiled_text) | st.sampled_from(SETTINGS)
+    given = data.draw(st.lists(values, max_size=3))
+    path = folder() / "small" / "fuzzed-overlay.yaml"
+    raw = text.encode("utf-8", "surrogatepass")
+    path.write_bytes(raw)
+    with TALLY.one((raw, given)):
+        try:
+            located = load_run(folder() / "small" / "run.yaml", path, settings=given)
+        except SpecError as error:
+            TALLY.note("layers refused")
+            said = tuple(p for p in error.problems if not p.path.startswith("--set "))
+            check_problems(said, path, raw, at_least=0)
+            return
+    TALLY.note("layers accepted")
+    check_accepted(located, "run", path)
+
+
+def fuzz_tables(data: st.DataObject) -> None:
+    """A sound domain in SQL, with the spoiled text of one of its files."""
+    home = folder() / "shelf"
+    write_sql_domain(home)
+    name = data.draw(st.sampled_from(["books.csv", "more.sql", "rows.yaml", "domain.yaml"]))
+    path = home / name
+    text = path.read_text()
+    raw = data.draw(spoiled_text(text)).encode("utf-8", "surrogatepass")
+    if name == "more.sql":
+        raw += data.draw(st.sampled_from(STATEMENTS)).encode()
+    path.write_bytes(raw)
+    with TALLY.one((name, raw)):
+        try:
+            domain = load_domain_spec(home)
+            load_task_files(domain)
+        except SpecError as error:
+            TALLY.note("tables refused")
+            check_problems(error.problems, path, raw)
+            return
+        TALLY.note("tables accepted")
+        world = SqlWorld(load_database(domain))
+        assert json_problem(plain(world)) is None
+        assert not {"sqlite_schema", "sqlite_master"} & set(world)
+
+
+def fuzz_file(data: st.DataObject) -> None:
+    """One file of its kind."""
     seed = data.draw(st.sampled_from(seeds()), "seed")
     how = data.draw(st.sampled_from(["nodes", "nodes", "signs", "shards", "bytes"]))
     planted: Loc | None = None

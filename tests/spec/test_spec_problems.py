@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from spec_files import DOMAIN, said, spoil
 
+from muarl import __version__
 from muarl.errors import SpecError
 from muarl.spec import load_domain_spec, load_run, load_tasks_file
 
@@ -220,8 +221,8 @@ def test_sound_files_load(folder: Path) -> None:
             "version: 1",
             "version: 2\nnew: 3",
             (
-                "1:10: version 2 is newer than this muarl reads (1); "
-                "update it with `pip install -U muarl`"
+                f"1:10: version 2 is newer than muarl {__version__} reads (1); "
+                "write 1, or use the muarl that the file was written for"
             ),
         ),
         ("run", "version: 1", "version: one", "1:10: 'version' must be 1, got 'one'"),

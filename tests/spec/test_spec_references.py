@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from spec_files import TASKS, said, spoil
+from spec_files import RUN, TASKS, said, spoil
 
 from muarl.errors import SpecError
 from muarl.spec import RunSpec, load_domain_spec, load_run, load_task_files, load_tasks_file
@@ -54,6 +54,22 @@ def test_a_dangling_name_in_a_task(folder: Path, old: str, new: str, problem: st
     path = folder / "tasks.yaml"
     spoil(path, old, new)
     assert problem in problems(path)
+
+
+def test_a_query_needs_a_world_of_tables(folder: Path) -> None:
+    said = "the world is no database; use a `world` predicate"
+    spoil(
+        folder / "tasks.yaml", "    gold:", "    metrics: [{sql: {query: a, equals: 1}}]\n    gold:"
+    )
+    assert problems(folder / "tasks.yaml") == [f"11:16: {said}"]
+    spoil(folder / "domain.yaml", "- gold_world: true", "- not: {sql: {query: a, equals: 1}}")
+    assert problems(folder / "domain.yaml") == [f"38:11: {said}"]
+
+
+def test_python_that_cannot_be_read_is_named_with_its_line(folder: Path) -> None:
+    spoil(folder / "tools.py", "def serve(world):", "def serve(world:")
+    said = "6:11: tools.py is not readable Python: '(' was never closed"
+    assert problems(folder / "domain.yaml") == [f"{said} ({folder / 'tools.py'}:5:10)"]
 
 
 def test_a_task_id_given_twice(folder: Path) -> None:
@@ -277,3 +293,19 @@ def test_words_are_needed_for_what_she_changes_her_mind_to(folder: Path) -> None
     )
     (message,) = problems(folder / "tasks.yaml")
     assert "persona 'plain' has no wording in split 'train' for `change`" in message
+
+
+def test_a_model_from_a_folder_is_not_run_by_the_defaults_of_a_tiny_one(folder: Path) -> None:
+    (folder / "model").mkdir()
+    path = folder / "run.yaml"
+    path.write_text(RUN.replace("{tiny: {}}", "{path: model}") + "rollout: {max_tokens: 512}\n")
+    with pytest.raises(SpecError) as caught:
+        load_run(path)
+    assert [problem.partition("; left")[0] for problem in said(caught.value)] == [
+        "4:7: say grpo.lr for the model that model.path names",
+        "5:10: say rollout.context_tokens for the model that model.path names",
+    ]
+    run = load_run(path, settings=["grpo.lr=1e-6", "rollout.context_tokens=8192"]).spec
+    assert run.rollout.max_tokens == 512
+    path.write_text(RUN)
+    load_run(path)

@@ -12,6 +12,8 @@ from muarl.errors import SpecError
 from muarl.spec import dump_spec, load_domain_spec, load_spec, load_task_files
 from muarl.spec.domain import DomainSpec
 
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+
 
 @pytest.fixture(autouse=True)
 def _sound(tmp_path: Path) -> None:
@@ -81,6 +83,15 @@ def test_the_sound_domain_is_sound(tmp_path: Path) -> None:
          ["37:24: no such column: stat"]),
         ("gold_world: true", "sql: {query: 'SELECT :id', equals: in}",
          ["37:24: unknown parameter 'id'; known: none"]),
+        ("writes: [lend]", "writes: [lendd]",
+         ["34:10: unknown tool 'lendd'; did you mean 'lend'?"]),
+        ("gold_world: true", "any: [{called: {tool: lok}}]",
+         ["37:33: unknown tool 'lok'; did you mean 'look'?"]),
+        ("gold_world: true", "never_called: {tool: lend, arguments: {bok: B1}}",
+         ["37:50: unknown parameter 'bok'; did you mean 'book'?"]),
+        ("id TEXT PRIMARY KEY", "id TEXT",
+         [("rows.yaml:2:7: 'B3' is no key of table 'books': it has no PRIMARY KEY, so its rows are "
+           "named by their numbers; declare one, such as `id TEXT PRIMARY KEY`")]),
         ("default: 7", "default: seven",
          ["25:36: 'days': 'seven' must be a whole number of at most 64 bits"]),
     ],
@@ -89,7 +100,27 @@ def test_a_mistake_in_the_domain_is_found_where_it_is(
     tmp_path: Path, old: str, new: str, said: list[str]
 ) -> None:
     spoil(tmp_path / "domain.yaml", old, new)
-    assert problems(tmp_path) == [f"domain.yaml:{one}" for one in said]
+    found = problems(tmp_path)
+    assert found == [one if one[0].isalpha() else f"domain.yaml:{one}" for one in said]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("tool: lend", "tool: lendd", "10:19: unknown tool 'lendd'; did you mean 'lend'?"),
+        ("{book: B1}", "{}", "10:12: 'lend' needs the argument 'book'"),
+        ("{book: B1}", "{book: 1}", "10:43: 'book' must be text"),
+        ("{book: B1}", "{book: B1, day: 3}",
+         "10:47: unknown parameter 'day'; did you mean 'days'?"),
+        ("    gold:", "    metrics: [{not: {called: {tool: lok}}}]\n    gold:",
+         "10:37: unknown tool 'lok'; did you mean 'look'?"),
+    ],
+)  # fmt: skip
+def test_gold_calls_that_the_tools_would_refuse_are_found_without_starting_them(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    spoil(tmp_path / "tasks.yaml", old, new)
+    assert problems(tmp_path) == [f"tasks.yaml:{said}"]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +129,10 @@ def test_a_mistake_in_the_domain_is_found_where_it_is(
         ("more.sql", "CREATE TABLE a (b TEXT);\nCREATE TABEL c (d);\nATTACH 'x' AS y;",
          ['more.sql:2:8: near "TABEL": syntax error',
           "more.sql:3:1: a schema creates tables and inserts rows; ATTACH is not allowed"]),
+        ("more.sql", f"CREATE TABLE log (what TEXT);\nINSERT INTO log {ENDLESS};",
+         ["more.sql:2:1: it takes more than 5,000,000 steps"]),
+        ("more.sql", f"CREATE TABLE log AS {ENDLESS};",
+         ["more.sql:1:1: it takes more than 5,000,000 steps"]),
         ("books.csv", "id,stat\nB2,out\n",
          ["books.csv:1:1: table 'books' has no column 'stat'; did you mean 'state'?"]),
         ("books.csv", "id,state\nB2,out\nB5,\n",

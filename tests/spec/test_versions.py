@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml.comments import CommentedMap
 from spec_files import said
 
+from muarl import __version__
 from muarl.cli import main
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import OldVersionWarning, SpecError
@@ -162,7 +163,10 @@ def test_a_newer_file_says_what_reads_it(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_spec(path, Note)
     assert said(caught.value) == [
-        "3:10: version 4 is newer than this muarl reads (3); update it with `pip install -U muarl`"
+        (
+            f"3:10: version 4 is newer than muarl {__version__} reads (3); write 3, or use the muarl "
+            "that the file was written for"
+        )
     ]
 
 

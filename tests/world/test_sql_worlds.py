@@ -175,7 +175,7 @@ def test_rows_of_a_task_are_checked_by_the_tables() -> None:
         ({"books": {"B1": 3}}, ("books", "B1"), "give a row as a mapping"),
         ({"books": []}, ("books",), "give rows as a mapping"),
         ({"parts": {"B1": {}}}, ("parts", "B1"), "write the values of book, number as a JSON list"),
-        ({"loans": {"x": {"book": "B1"}}}, ("loans", "x"), "datatype mismatch"),
+        ({"loans": {"x": {"book": "B1"}}}, ("loans", "x"), "PRIMARY KEY 'id' is a whole number"),
         ({"loans": {"4": {"book": "B8"}}}, (), "FOREIGN KEY constraint failed"),
     ],
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import sys
 from collections.abc import Awaitable, Callable
 
 import anyio
 
 from muarl.cli._signals import Requests
+from muarl.cli._telling import tell
 from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
 
@@ -26,6 +28,8 @@ def prepare_torch(threads: int) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    if "torch" not in sys.modules:  # which takes half a minute on a busy machine, or a cold disk
+        tell("loading torch and transformers")
     import torch
     from transformers.utils import logging
 

@@ -12,7 +12,8 @@ from muarl.domain import Domain, load_domain
 from muarl.errors import RecordError, SetupError, did_you_mean
 from muarl.record import StoredEpisodes
 from muarl.spec import Located, RewardFile, RunSpec, load_spec
-from muarl.spec.references import Finding, unknown
+from muarl.spec.declared_tools import tools_in
+from muarl.spec.finding import Finding, unknown
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -115,8 +116,6 @@ def predicates_of(args: argparse.Namespace, domain: Domain) -> RewardFile | None
 
 
 def _unknown_tools(predicates: RewardFile, domain: Domain) -> Iterator[Finding]:
-    from muarl.data.proof.names import tools_in
-
     offered = {"agent": anyio.run(domain.tools), "user": anyio.run(domain.user_tools)}
     sides = {by: [tool.name for tool in tools] for by, tools in offered.items()}
     for field, listed in (("reward", predicates.reward), ("metrics", predicates.metrics or ())):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
 from muarl.cli._problems import in_lines
+from muarl.cli._telling import tell
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
     DomainSpec,
@@ -165,16 +166,19 @@ def _prove(
     *,
     as_json: bool,
 ) -> int:
+    def on_step(step: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
+        else:
+            tell(f"checking {step}")
+
+    on_step("what is installed")
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
     import anyio
 
     from muarl.data.proof import prove
     from muarl.domain import Domain
     from muarl.train.run_domain import refuse_unfit
-
-    def on_step(step: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
 
     domain = Domain(located)
     if run_file is not None:
@@ -200,6 +204,8 @@ def _in_words(proof: Proof) -> str:
         f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
         f"  tools: {', '.join(proof.tools) or 'none'}",
     ]
+    if proof.user_tools:
+        lines.append(f"  the user's tools: {', '.join(proof.user_tools)}")
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
     for name, means in proof.floor.items():
@@ -245,6 +251,7 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "sound": proof.sound,
         "tasks": proof.tasks,
         "tools": proof.tools,
+        "user_tools": proof.user_tools,
         "idle": _values(proof.idle),
         "floor": {name: _values(means) for name, means in proof.floor.items()},
         "passed": proof.passed,

@@ -11,7 +11,7 @@ from muarl.errors import Problem, SpecError
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place
 from muarl.spec.explain import Loc
-from muarl.spec.references import Finding
+from muarl.spec.finding import Finding
 from muarl.spec.source import read_source
 
 S = TypeVar("S", bound=Spec)

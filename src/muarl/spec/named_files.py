@@ -29,7 +29,10 @@ def no_python(folder: Path, reference: str) -> str:
         return no_file(folder, file)
     try:
         tree = ast.parse((folder / file).read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
+    except SyntaxError as error:
+        at = f"{folder / file}:{error.lineno}:{error.offset}" if error.lineno else file
+        return f"{file} is not readable Python: {error.msg} ({at})"
+    except (ValueError, RecursionError, MemoryError, OSError) as error:
         return f"{file} is not readable Python: {error}"
     names = set(_top_level_names(tree.body))
     if name in names or "*" in names:

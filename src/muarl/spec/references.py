@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from muarl.errors import did_you_mean
+from muarl.spec.declared_tools import domain_tool_findings, task_tool_findings
 from muarl.spec.device import DEVICE
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
+from muarl.spec.finding import Finding, unknown
 from muarl.spec.named_files import no_file, no_python
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
@@ -43,36 +43,13 @@ _ACTS_ON_FACTS = ("ask:", "tell:", "partly:")
 _ACTS_OF_DEEDS = tuple(f"{kind}:" for kind in OF_DEEDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong in a model.
-
-    Attributes:
-        loc: Path to the field.
-        message: What is wrong, what was expected, what to do.
-        at_key: The key at `loc` is wrong, not its value.
-    """
-
-    loc: tuple[str | int, ...]
-    message: str
-    at_key: bool = False
-
-    def below(self, *above: str | int) -> Finding:
-        """The same finding in a larger model that holds this one at `above`."""
-        return Finding((*above, *self.loc), self.message, self.at_key)
-
-
-def unknown(kind: str, name: str, choices: Collection[str]) -> str:
-    """What to say about a name that refers to nothing."""
-    known = ", ".join(choices) or "none"
-    return f"unknown {kind} {name!r}{did_you_mean(name, choices) or f'; known: {known}'}"
-
-
 def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     """Dangling names of a domain's file."""
     yield from _domain_files(domain, folder)
     yield from _servers(domain.tools, ("tools",), folder)
     yield from _device(domain, folder)
+    yield from domain_tool_findings(domain)
+    yield from _queries_of_no_database(domain, domain)
     if not any(persona.weight for persona in domain.personas.values()):
         yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
     splits = domain.tasks.splits
@@ -136,6 +113,8 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
         for field in ("reward", "training_reward", "metrics"):
             for loc in _by_user(getattr(task, field) or ()):
                 yield Finding((field, *loc), _NO_DEVICE)
+    yield from task_tool_findings(task, domain)
+    yield from _queries_of_no_database(task, domain)
     dangling = False
     for index, persona in enumerate(task.personas):
         if persona not in domain.personas:
@@ -172,20 +151,6 @@ def misspelt_splits(used: Mapping[str, int], domain: DomainSpec) -> dict[str, st
 
 def _letters(name: str) -> str:
     return re.sub(r"[0-9]", "", name)
-
-
-def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
-    """Files a run names that do not exist, and training on what is evaluated."""
-    if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
-        yield Finding(("domain",), no_file(folder, run.domain))
-    elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
-        yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
-    if run.model.path is not None and not os.path.isdir(folder / run.model.path):
-        yield Finding(("model", "path"), no_file(folder, run.model.path, "folder"))
-    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
-        if spec is not None and spec.split == run.eval.split:
-            message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
-            yield Finding((part, "split"), message)
 
 
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
@@ -332,6 +297,18 @@ def _predicates_in_python(domain: DomainSpec) -> Iterator[tuple[tuple[str | int,
             for below, part in predicate.walk():
                 if part.python is not None:
                     yield (field, index, *below, "python", "function"), part.python.function
+
+
+def _queries_of_no_database(holder: DomainSpec | TaskSpec, domain: DomainSpec) -> Iterator[Finding]:
+    """`sql` predicates over a world that is a document."""
+    if domain.world.sql is not None:
+        return
+    for field in ("reward", "training_reward", "metrics"):
+        for index, predicate in enumerate(getattr(holder, field) or ()):
+            for below, part in predicate.walk():
+                if part.sql is not None:
+                    message = "the world is no database; use a `world` predicate"
+                    yield Finding((field, index, *below, "sql"), message, at_key=True)
 
 
 def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from muarl.errors import did_you_mean
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
 from muarl.spec.explain import Loc
-from muarl.spec.references import Finding, unknown
+from muarl.spec.finding import Finding, unknown
 from muarl.spec.task import FactSpec, RequestSpec, TaskSpec, UserGoalSpec
 from muarl.spec.wording import OF_DEEDS, answers, disclosure, fitting, slots, versions
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.errors import Problem, SpecError
 from muarl.spec.document import Node, parse_document
-from muarl.spec.references import Finding, unknown
+from muarl.spec.finding import Finding, unknown
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec, sql_of
 from muarl.world.sql import Database, Refused, RowError, SqlWorld
 from muarl.world.sql.rows import table_named
@@ -56,8 +56,10 @@ def sql_problems(domain: Located[DomainSpec]) -> list[Problem]:
         database = None if domain.spec.world.sql is None else load_database(domain)
     except SpecError as error:
         return list(error.problems)
-    findings = predicate_findings(database, domain.spec)
-    problems = [domain.problem(finding.loc, finding.message) for finding in findings]
+    problems: list[Problem] = []
+    if database is not None:
+        findings = predicate_findings(database, domain.spec)
+        problems = [domain.problem(finding.loc, finding.message) for finding in findings]
     for loc, tools in domain.spec.sql_tools:
         if database is None:
             message = "tools in SQL need a world of tables; give one under world: sql:"
@@ -68,9 +70,7 @@ def sql_problems(domain: Located[DomainSpec]) -> list[Problem]:
     return problems
 
 
-def predicate_findings(
-    database: Database | None, holder: DomainSpec | TaskSpec
-) -> Iterator[Finding]:
+def predicate_findings(database: Database, holder: DomainSpec | TaskSpec) -> Iterator[Finding]:
     """Queries of a domain's or a task's own predicates that its tables do not understand."""
     for field in ("reward", "training_reward", "metrics"):
         for index, predicate in enumerate(getattr(holder, field) or ()):
@@ -78,9 +78,7 @@ def predicate_findings(
                 if part.sql is None:
                     continue
                 loc = (field, index, *below, "sql", "query")
-                if database is None:
-                    yield Finding(loc, "the world is no database; use a `world` predicate")
-                elif message := _query_problem(database, part.sql):
+                if message := _query_problem(database, part.sql):
                     yield Finding(loc, message)
 
 

@@ -21,6 +21,7 @@ from muarl.errors import OldVersionWarning, Problem
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.schema import KINDS, newest_version
+from muarl.version import __version__
 
 Upgrade = Callable[[CommentedMap], None]
 """Changes a whole document of one version into one of the next; the `version` itself is seen to."""
@@ -46,8 +47,8 @@ def too_new(root: Node, model: type[Spec]) -> Problem | None:
         return None
     return Problem(
         *root.children["version"].place,
-        f"version {version} is newer than this muarl reads ({newest}); "
-        f"update it with `pip install -U muarl`",
+        f"version {version} is newer than muarl {__version__} reads ({newest}); write {newest}, or "
+        "use the muarl that the file was written for",
     )
 
 

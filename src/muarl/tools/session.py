@@ -39,6 +39,7 @@ from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.spec.tools import StateSpec
 from muarl.tools.carrier import Carrier
 from muarl.tools.results import cut, error_text, is_crash, result_text
+from muarl.tools.returned import wrong_return
 from muarl.tools.sdk_logs import hearing
 
 _NAME_CHARS = 80
@@ -125,8 +126,11 @@ class McpSession:
         Raises:
             ToolServerError: Unless such crashes are to be answers.
         """
-        why = f": {blame(heard[0])}" if heard else ""
+        wrong = wrong_return(heard[0]) if heard else None
+        why = f": {wrong or blame(heard[0])}" if heard else ""
         if self._carrier.limits.on_crash == "fault":
+            if wrong:
+                raise self._carrier.failure(f"crashed in a call of {call.name!r}{why}")
             raise self._carrier.failure(
                 f"crashed in a call of {call.name!r}{why}. Let it raise ToolError for what the "
                 "policy is to read, or set tools.on_crash to answer"

@@ -10,7 +10,7 @@ from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
-from muarl.spec.references import Finding
+from muarl.spec.finding import Finding
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:

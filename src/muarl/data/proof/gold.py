@@ -147,7 +147,8 @@ async def gold_findings(
     for results, what in ((best, ""), (trained, " of the training reward")):
         if reward_of(results) < 1:
             earned = reward_of(results)
-            message = f"the gold calls earn {earned:g}{what}, not 1: {why(results)}"
+            lacking = _lacking(task, domain.reward_for(task, training=bool(what)))
+            message = f"the gold calls earn {earned:g}{what}, not 1: {why(results)}{lacking}"
             found.append(subject.about_task(Check.GOLD, task, ("gold",), message))
             break
     if task.gold and reward_of(idle) >= 1:
@@ -163,6 +164,27 @@ def why(results: Sequence[PredicateResult]) -> str:
     """What a run lacks."""
     low = [f"{r.name}: {r.reason}" for r in results if r.score is not None and r.score < 1]
     return "; ".join(low) or "no predicate applies"
+
+
+def _lacking(task: TaskSpec, wanted: Sequence[PredicateSpec]) -> str:
+    """What to do about calls that predicates want, and that no gold call is; "" for none."""
+    made = {(call.by, call.tool) for call in task.gold}
+    lacking = list(dict.fromkeys(tool for by, tool in _called(wanted) if (by, tool) not in made))
+    if not lacking:
+        return ""
+    return (
+        f"; `called` wants {' and '.join(lacking)}, and no gold call is one: `gold` lists all that "
+        "must be called, reads too; add it there, or leave the predicate out"
+    )
+
+
+def _called(wanted: Sequence[PredicateSpec]) -> Iterator[tuple[Who, str]]:
+    """Tools that predicates want called, and by whom; `not` wants none."""
+    for predicate in wanted:
+        if predicate.called is not None:
+            yield predicate.called.by, predicate.called.tool
+        elif predicate.not_ is None:
+            yield from _called([part for _, part in predicate.parts()])
 
 
 def _said(wanted: Sequence[PredicateSpec]) -> Iterator[Turn]:

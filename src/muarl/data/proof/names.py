@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import DomainSpec, TaskSpec
 from muarl.spec.calls import Who
-from muarl.spec.explain import Loc
+from muarl.spec.declared_tools import tools_in
+from muarl.spec.finding import unknown
 from muarl.spec.predicate import PredicateSpec
-from muarl.spec.references import unknown
 
 
 def name_findings(
@@ -55,20 +55,3 @@ def _predicates_of(
         ("training_reward", spec.training_reward),
         ("metrics", spec.metrics),
     )
-
-
-def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, Who, str]]:
-    """Tools that predicates name: where, and whose."""
-    for index, predicate in enumerate(predicates):
-        for below, part in predicate.walk():
-            loc = (index, *below)
-            if part.called is not None:
-                yield (*loc, "called", "tool"), part.called.by, part.called.tool
-                if part.called.before is not None:
-                    yield (*loc, "called", "before"), "agent", part.called.before
-            if part.never_called is not None:
-                never = part.never_called
-                yield (*loc, "never_called", "tool"), never.by, never.tool
-            if part.confirmed is not None:
-                for position, tool in enumerate(part.confirmed.tools or ()):
-                    yield (*loc, "confirmed", "tools", position), "agent", tool

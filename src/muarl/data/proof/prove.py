@@ -13,7 +13,9 @@ from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
 from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import read_findings, reads_of
+from muarl.data.proof.sides import deed_findings, sync_findings
 from muarl.data.proof.splits import split_findings
+from muarl.data.proof.watch import watching
 from muarl.domain import Domain
 from muarl.errors import RewardError, ToolServerError
 from muarl.messages import ToolSpec
@@ -80,7 +82,8 @@ async def prove(
         limit: Look at no more tasks of a split than this.
         dialogues: Dialogues per policy and split, and tasks per split that extra reads are tried on.
         fuzz: Mutated gold runs to try.
-        on_step: Called with what is proved next, for a progress display.
+        on_step: Called with what is proved next, for a progress display; from another thread where a
+            tool holds up this one, with which it is.
 
     Raises:
         SpecError: The domain's Python cannot be imported or breaks its contract.
@@ -89,8 +92,9 @@ async def prove(
     try:
         on_step("tasks")
         prover = _Prover(Subject(domain, limit), dialogues, fuzz, on_step)
-        async with domain.sharing():
-            await prover.run()
+        with watching(domain, lambda found: on_step(f"stands still: {found}")):
+            async with domain.sharing():
+                await prover.run()
     finally:
         domain.judges = judges
     return prover.proof
@@ -149,7 +153,8 @@ class _Prover:
             return
         self._on_step("gold calls")
         await self._prove_gold()
-        if any(finding.check is Check.GOLD for finding in proof.findings):
+        await self._prove_sync()
+        if any(finding.check in (Check.GOLD, Check.SYNC) for finding in proof.findings):
             return
         self._on_step("reads")
         await self._prove_reads()
@@ -176,6 +181,16 @@ class _Prover:
             whole = len(idle) == len(subject.domain.tasks(split))
             proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
 
+    async def _prove_sync(self) -> None:
+        """One finding says it of all tasks."""
+        if any(finding.check is Check.GOLD for finding in self.proof.findings):
+            return
+        for tasks in self.subject.tasks.values():
+            for task in spread(tasks, self._dialogues):
+                if found := await sync_findings(self.subject, task):
+                    self.proof.findings += found
+                    return
+
     async def _prove_reads(self) -> None:
         """Extra reads change nothing; one finding for a tool that writes, one for each task."""
         subject = self.subject
@@ -195,6 +210,7 @@ class _Prover:
                 self._used |= used
             for task in tasks:
                 found += await reach_findings(subject, task, public, reads)
+                found += deed_findings(subject, task)
         self.proof.findings += found
 
     async def _prove_dialogues(self) -> None:

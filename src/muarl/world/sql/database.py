@@ -86,6 +86,7 @@ class Database:
         if word == "CREATE" and says(statement, "AUTOINCREMENT"):
             # Its counter outlives the dialogue that moved it.
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
+        self._rules.start_counting()
         with self._rules.mode(Mode.SCHEMA):
             self._connection.execute(statement)
         if word != "CREATE":
@@ -170,6 +171,7 @@ class Database:
         allowed = STATEMENTS if writes else QUERIES
         if first_word(statement) not in allowed:
             return f"expected {', '.join(allowed[:-1])} or {allowed[-1]}"
+        self._rules.start_counting()
         try:
             with self._rules.mode(Mode.WRITE if writes else Mode.READ):
                 self._connection.execute(f"EXPLAIN {statement}", dict.fromkeys(names)).close()
@@ -179,6 +181,7 @@ class Database:
 
     def columns(self, query: str, names: Sequence[str]) -> list[str]:
         """The columns of what a query answers."""
+        self._rules.start_counting()
         with self._rules.mode(Mode.READ):
             rows = self._connection.execute(
                 f"SELECT * FROM (\n{query}\n) LIMIT 0", dict.fromkeys(names)

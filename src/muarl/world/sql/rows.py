@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +11,8 @@ from muarl.errors import did_you_mean
 from muarl.json_values import json_problem
 from muarl.world.sql.rules import Refused
 from muarl.world.sql.tables import Row, Table
+
+_NUMBER = re.compile(r"-?[0-9]+")
 
 
 class RowError(Refused):
@@ -63,6 +66,8 @@ def patch_row(
         RowError: The table does not take it.
     """
     table = table_named(tables, name)
+    if table.numbered and not _NUMBER.fullmatch(key):
+        raise RowError((name, key), _no_number(table, key))
     try:
         values = table.key_values(key)
         if row is None:
@@ -83,6 +88,20 @@ def patch_row(
         raise
     except (Refused, sqlite3.Error, OverflowError) as error:
         raise RowError((name, key), str(error)) from error
+
+
+def _no_number(table: Table, key: str) -> str:
+    """What to say of a key that is text, where SQLite numbers the rows."""
+    if table.key_in_row:
+        return (
+            f"{key!r} is no key of table {table.name!r}: its PRIMARY KEY {table.key[0]!r} is a whole "
+            "number"
+        )
+    first = table.columns[0] if table.columns else "id"
+    return (
+        f"{key!r} is no key of table {table.name!r}: it has no PRIMARY KEY, so its rows are named by "
+        f"their numbers; declare one, such as `{first} TEXT PRIMARY KEY`"
+    )
 
 
 def exactly(row: Row | None) -> Any:

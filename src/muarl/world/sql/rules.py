@@ -142,7 +142,7 @@ class Rules:
             self._mode = before
 
     def start_counting(self) -> None:
-        """A call begins: it may take `MAX_STEPS` from now on."""
+        """A call, or a statement of a schema, begins: it may take `MAX_STEPS` from now on."""
         self._steps = MAX_STEPS
 
     def _date_function(self, name: str) -> Callable[..., Any]:
@@ -161,7 +161,7 @@ class Rules:
 
     def _step(self) -> int:
         self._steps -= _STEPS_AT_ONCE
-        return int(self._mode in (Mode.READ, Mode.WRITE) and self._steps < 0)
+        return int(self._mode is not Mode.OWN and self._steps < 0)
 
     def _why(self, error: Exception) -> str:
         if self._denied:

@@ -1,0 +1,54 @@
+"""What is said of a newcomer's mistakes tells her what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from proof_shop import Break, break_domain, break_tools
+from spec_files import write_all
+
+from muarl.data.proof import prove
+from muarl.domain import load_domain
+
+REWARD = "  - gold_world: true"
+
+
+@pytest.mark.parametrize(
+    ("breakage", "said"),
+    [
+        (
+            break_domain(REWARD, f"{REWARD}\n  - all: [{{called: {{tool: look}}}}]"),
+            ("look was not called successfully; `called` wants look, and no gold call is one: `gold` "
+            "lists all that must be called, reads too; add it there"),
+        ),
+        (
+            break_tools('return "ok"', "return 3"),
+            ("crashed in a call of 'cancel': it returned 3, which is not what its annotation says "
+            "(input should be a valid string); let it return that, or correct what stands after"),
+        ),
+        (
+            break_tools('-> str:\n        if order_id not in world["orders"]',
+                        '-> list[int]:\n        return [1, "x"]\n        if not world'),
+            ("it returned 'x' at 1, which is not what its annotation says (input should be a valid "
+            "integer"),
+        ),
+    ],
+    ids=["a read that no gold call is", "another type", "another type inside"],
+)  # fmt: skip
+def test_a_mistake_is_said_with_what_to_do(tmp_path: Path, breakage: Break, said: str) -> None:
+    write_all(tmp_path)
+    breakage(tmp_path)
+    proof = anyio.run(prove, load_domain(tmp_path))
+    (finding,) = proof.findings
+    assert said in finding.problem.message
+
+
+def test_what_is_never_to_be_called_is_not_asked_for_in_gold(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    break_domain(REWARD, "  - not: {called: {tool: cancel}}")(tmp_path)
+    proof = anyio.run(prove, load_domain(tmp_path))
+    messages = [finding.problem.message for finding in proof.findings]
+    assert any("not 1: not called cancel" in message for message in messages)
+    assert not any("no gold call is one" in message for message in messages)
