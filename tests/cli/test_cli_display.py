@@ -12,7 +12,8 @@ from rich.console import Group as Lines
 
 from muarl.cli import _display
 from muarl.cli._display import LiveProgress, PlainProgress, display
-from muarl.cli._status import brief, in_words, status
+from muarl.cli._status import brief, in_words, removals, status
+from muarl.evaluate.removal import Removal
 from muarl.observe import Counters
 from muarl.policy import EngineLoad
 from muarl.record import Outcome
@@ -211,3 +212,17 @@ def test_drawing_four_thousand_dialogues_takes_as_long_as_drawing_eight() -> Non
         return min(seconds)
 
     assert least_s(4096) < 5 * least_s(8)
+
+
+def test_what_user_faults_took_out_is_said_and_nothing_where_they_took_nothing() -> None:
+    assert removals(Removal()) == []
+    removed = Removal(
+        by_persona={"plain": {"format": 1, "leak": 2}, "fickle/gpt": {"early_stop": 1}},
+        by_task={"a": 0.25, "b": 0.5},
+        resampled={"leak": 1_200},
+    )
+    assert removals(removed) == [
+        "user faults: plain: 1 format, 2 leak; fickle/gpt: 1 early_stop",
+        "  taken out: at most 0.500 of a task's dialogues (b), of 2 tasks some",
+        "messages of users sampled again: 1,200 leak",
+    ]

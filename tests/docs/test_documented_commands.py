@@ -39,6 +39,7 @@ PLAN = [
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
+    ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",

@@ -98,3 +98,37 @@ def test_a_summary_survives_the_way_through_a_metrics_file():
     summary = summarise([make_episode("a", 1.0, confirmed=1.0), make_episode("b", 0.0)])
     line = msgspec.json.encode({"kind": "eval", **msgspec.to_builtins(summary)})
     assert msgspec.json.decode(line, type=EvalSummary) == summary
+
+
+def test_what_user_faults_took_out_is_told_by_kind_persona_and_task():
+    def fault(task: str, breach: str | None, persona: str = "plain", user: str = "") -> Episode:
+        episode = make_episode(task, None, outcome=Outcome.USER_FAULT, persona=persona)
+        episode.breach, episode.user = breach, user
+        return episode
+
+    noted = make_episode("b", 1.0)
+    noted.opening = UserReply("hi", breaches=("leak", "format"))
+    noted.turns[0].reply = UserReply("yes", breaches=("leak",))
+    episodes = [
+        *(make_episode("a", 1.0, sample=i) for i in range(3)),
+        *(fault("a", "leak"), noted, fault("b", "leak", user="gpt"), fault("b", None, "rude")),
+        make_episode("b", None, outcome=Outcome.INFRA_FAULT),
+    ]
+    removed = summarise(episodes).removed
+    assert removed.by_persona == {
+        "plain": {"leak": 1},
+        "plain/gpt": {"leak": 1},
+        "rude": {"other": 1},
+    }
+    assert removed.by_task == {"a": 1 / 4, "b": 2 / 3}
+    assert removed.resampled == {"format": 1, "leak": 2}
+    assert summarise(episodes[:3]).removed.by_task == {}
+
+
+def test_success_is_told_for_each_user_of_a_pool():
+    episodes = [make_episode(str(i), float(i < 2)) for i in range(4)]
+    assert summarise(episodes).by_user == {}
+    for i, episode in enumerate(episodes):
+        episode.user = "one" if i % 2 else "other"
+    by_user = summarise(episodes).by_user
+    assert {user: share.value for user, share in by_user.items()} == {"one": 0.5, "other": 0.5}

@@ -14,6 +14,7 @@ from test_knobs import user as scripted
 from test_steered_user import SPEC, Model
 
 from muarl.errors import RecordError, SpecError, UserError
+from muarl.messages import ToolCall
 from muarl.record import UserReply
 from muarl.seeds import generator
 from muarl.spec.user import UserSpec
@@ -81,6 +82,17 @@ def test_silence_and_slips_of_the_keys_are_left_as_they_are() -> None:
     (opening,) = talk(her)
     assert opening.knobs == ("typos",)
     assert not model.asked
+
+
+def test_what_she_did_on_her_device_stays_in_the_reply() -> None:
+    class Acting:
+        async def open(self) -> UserReply:
+            return UserReply("cancel W42", act="open", calls=[ToolCall("1", "look", {})])
+
+    her, _ = worded("Please cancel W42.")
+    her._scripted = Acting()  # type: ignore[assignment]
+    opening = talk(her)[0]
+    assert (opening.text, [call.name for call in opening.calls]) == ("Please cancel W42.", ["look"])
 
 
 # --- replay ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 VERBS = {
     "init": "write a new domain that passes check, to begin from",
     "play": "be the user, or the agent, of a domain yourself",
+    "serve": "serve a domain's tools to any MCP client",
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",

@@ -28,6 +28,13 @@ def answering() -> Iterator[None]:
         _stdout.reset(token)
 
 
+@contextmanager
+def lent_stdout() -> Iterator[None]:
+    """Within the block stdout is itself again, for a protocol that takes it over."""
+    with redirect_stdout(_stdout.get() or sys.stdout):
+        yield
+
+
 class AnswerError(MuarlError):
     """The answer could not be printed; "" where its reader left, as `head` does."""
 

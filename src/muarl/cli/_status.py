@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
+from muarl.evaluate.removal import Removal
 from muarl.observe import Snapshot
 
 _KINDS = 6
@@ -65,6 +66,31 @@ def endings(outcomes: dict[str, int]) -> str:
     """
     ranked = sorted(outcomes.items(), key=lambda item: (-item[1], item[0]))
     return f"ended: {', '.join(f'{count:,} {outcome}' for outcome, count in ranked) or 'none'}"
+
+
+def removals(removed: Removal) -> list[str]:
+    """What user faults took out, from `EvalSummary.removed`; nothing where they took nothing.
+
+    Example:
+        "user faults: plain: 2 leak, 1 format; fickle: 1 early_stop"
+        "  taken out: at most 0.500 of a task's dialogues (cancel-1), of 3 tasks some"
+    """
+    lines = []
+    if removed.by_persona:
+        kinds = [f"{who}: {_counts(counts)}" for who, counts in removed.by_persona.items()]
+        lines.append(f"user faults: {'; '.join(kinds)}")
+        worst = max(removed.by_task, key=lambda task: removed.by_task[task])
+        lines.append(
+            f"  taken out: at most {removed.by_task[worst]:.3f} of a task's dialogues ({worst}), "
+            f"of {len(removed.by_task):,} tasks some"
+        )
+    if removed.resampled:
+        lines.append(f"messages of users sampled again: {_counts(removed.resampled)}")
+    return lines
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
 def _lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words
+    from muarl.cli._status import endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
@@ -114,7 +114,11 @@ def run(args: argparse.Namespace) -> int:
         )
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
+        for user, share in summary.by_user.items():
+            answer(f"  user {user:<7} {share}")
         answer(f"  {endings(summary.outcomes)}")
+        for line in removals(summary.removed):
+            answer(f"  {line}")
         answer(f"  {in_words(fields['observed'])}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)

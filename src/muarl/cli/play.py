@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
 from muarl.cli._printable import printable
-from muarl.errors import Problem, SetupError, SpecError, did_you_mean
+from muarl.cli._which import all_tasks, task_of, unknown, wrong
+from muarl.errors import SetupError
 from muarl.spec import load_run
 from muarl.spec.run import RolloutSpec, RunSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
@@ -75,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
     path, task_id = _split(args.what)
     domain = load_domain(path)
     rng = generator(args.seed, "play")
-    task = _task(domain, task_id, rng.choice)
+    task = rng.choice(all_tasks(domain)) if task_id is None else task_of(domain, task_id)
     persona = args.persona or domain.draw_persona(task, rng)
     if persona not in domain.spec.personas:
-        raise _unknown(domain, "persona", persona, domain.spec.personas)
+        raise unknown(domain, "persona", persona, domain.spec.personas)
     of_run = _spec_of(args.run)
     if of_run is not None and args.role == "user":
         from muarl.cli._running import prepare_torch
@@ -100,29 +101,6 @@ def _split(what: str) -> tuple[Path, str | None]:
     if path.exists() or not ((path.parent / "domain.yaml").is_file() or path.parent.is_file()):
         return path, None
     return path.parent, path.name
-
-
-def _task(
-    domain: Domain, task_id: str | None, choose: Callable[[list[TaskSpec]], TaskSpec]
-) -> TaskSpec:
-    tasks = [task for split in domain.splits for task in domain.tasks(split)]
-    if task_id is None:
-        return choose(tasks)
-    found = next((task for task in tasks if task.id == task_id), None)
-    if found is None:
-        raise _unknown(domain, "task", task_id, [task.id for task in tasks])
-    return found
-
-
-def _unknown(domain: Domain, kind: str, name: str, known: Iterable[str]) -> SpecError:
-    names = list(known)
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    hint = did_you_mean(name, names) or f"; there are {shown}"
-    return _wrong(domain, f"there is no {kind} {name!r}{hint}")
-
-
-def _wrong(domain: Domain, message: str) -> SpecError:
-    return SpecError([Problem(str(domain.located.path), 0, 0, message)])
 
 
 def _spec_of(folder: Path | None) -> RunSpec | None:
@@ -216,7 +194,7 @@ async def _agent(
         from muarl.seeds import generator
 
         if domain.spec.expert is None:
-            raise _wrong(
+            raise wrong(
                 domain,
                 "the domain names no `expert` to talk with; let a run's model speak (--run FOLDER), "
                 "or be the agent yourself (--as agent)",

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words
+    from muarl.cli._status import endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
@@ -172,6 +172,8 @@ def run(args: argparse.Namespace) -> int:
         answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         answer(f"success {summary.success}, {summary.turns} turns each")
         answer(endings(summary.outcomes))
+        for line in removals(summary.removed):
+            answer(line)
         answer(in_words(found["observed"]))
     return 0
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
 
@@ -32,6 +33,8 @@ class EvalSummary(msgspec.Struct, frozen=True):
         success: Share that earned the whole reward.
         reward: Mean reward; differs from `success` where predicates give parts of it.
         by_persona: Success per persona.
+        by_user: Success per user of a pool; empty where the run has one user.
+        removed: What user faults took out of all this.
         turns: Mean policy messages per episode.
         sampled_tokens: Mean sampled tokens per episode.
         tool_calls: Tool to mean calls per episode.
@@ -51,6 +54,8 @@ class EvalSummary(msgspec.Struct, frozen=True):
     tool_errors: float | None
     confirmed: Interval
     outcomes: dict[str, int]
+    by_user: dict[str, Interval] = {}
+    removed: Removal = Removal()
 
 
 def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
@@ -64,7 +69,9 @@ def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
     scored: list[_Figures] = []
     calls: Counter[str] = Counter()
     errors = 0
+    removal = RemovalTally()
     for episode in episodes:
+        removal.add(episode)
         outcomes[episode.outcome.value] += 1
         if episode.outcome.is_fault or episode.reward is None:
             continue
@@ -88,6 +95,11 @@ def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
         tool_errors=errors / calls.total() if calls else None,
         confirmed=_mean(((e, score) for e in scored for score in e.confirmed), seed),
         outcomes=dict(sorted(outcomes.items())),
+        by_user={
+            user: _success([e for e in scored if e.user == user], seed)
+            for user in sorted({e.user for e in scored if e.user})
+        },
+        removed=removal.found(),
     )
 
 
@@ -96,6 +108,7 @@ class _Figures(NamedTuple):
 
     task_id: str
     persona: str
+    user: str
     succeeded: bool
     reward: float
     turns: int
@@ -109,6 +122,7 @@ def _figures(episode: Episode) -> _Figures:
         # Ids and personas come out of a decoder, one text for each episode; there are few of them.
         sys.intern(episode.key.task_id),
         sys.intern(episode.persona),
+        sys.intern(episode.user),
         succeeded(episode),
         episode.reward,
         len(episode.turns),

@@ -7,6 +7,8 @@ a dialogue never fails for its wording, and rates of knobs are exactly those of 
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from muarl.http.chat_client import ChatClient, ChatMessage, strip_reasoning
 from muarl.record import UserReply
 from muarl.seeds import derive_seed
@@ -15,6 +17,7 @@ from muarl.spec.user import LlmUserSpec
 from muarl.spoken import says
 from muarl.user.contract import Contract
 from muarl.user.guards import Said, breach_of
+from muarl.user.protocol import Device
 from muarl.user.role import STOP, manner_of
 from muarl.user.scripted import ScriptedUser
 
@@ -62,6 +65,9 @@ class WordedUser:
         self._role = ChatMessage("system", _ROLE.format(manner=manner_of(persona)))
         self._turn = 0
 
+    def take(self, device: Device) -> None:
+        self._scripted.take(device)
+
     async def open(self) -> UserReply:
         return await self._word(await self._scripted.open(), "(nothing yet)")
 
@@ -102,4 +108,4 @@ class WordedUser:
 
 
 def _with_text(draft: UserReply, text: str, breaches: list[str]) -> UserReply:
-    return UserReply(text, draft.stop, draft.act, draft.knobs, draft.chances, tuple(breaches))
+    return structs.replace(draft, text=text, breaches=tuple(breaches))
