@@ -24,33 +24,17 @@ from pathlib import Path
 import anyio
 import torch
 import transformers
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedModel
 
+from muarl.kernel.model import build_tiny_model
 from muarl.policy import GenerateRequest
 from muarl.policy.torch_sampler import TorchPolicy
+from muarl.spec.run import TinyModelSpec
 
 TURNS = 6
 VOCAB = 1024
 PREFIX = random.Random(0).choices(range(VOCAB), k=220)
 PREFIXES = {"given": [PREFIX], "learned": None, "none": []}
-
-
-def tiny_model() -> Qwen3ForCausalLM:
-    """0.72M parameters: what the quickstart trains."""
-    torch.manual_seed(0)
-    return Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=VOCAB,
-            hidden_size=128,
-            intermediate_size=384,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            head_dim=32,
-            max_position_embeddings=1024,
-            tie_word_embeddings=True,
-        )
-    )
 
 
 async def converse(policy: TorchPolicy, number: int) -> int:
@@ -75,7 +59,7 @@ async def converse(policy: TorchPolicy, number: int) -> int:
     return sampled
 
 
-async def run_once(model: Qwen3ForCausalLM, dialogues: int, prefixes: str) -> float:
+async def run_once(model: PreTrainedModel, dialogues: int, prefixes: str) -> float:
     """Sampled tokens per second of `dialogues` at once, prefill included."""
     sampled: list[int] = []
 
@@ -110,7 +94,9 @@ def main() -> None:
     parser.add_argument("--prefixes", choices=PREFIXES, default="given")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    model = tiny_model()
+    # 0.72M parameters: what the quickstart trains.
+    size = TinyModelSpec(vocab_size=VOCAB, num_kv_heads=2)
+    model = build_tiny_model(size, seed=0, context_tokens=1024)
     figures = []
     for threads in args.threads:
         torch.set_num_threads(threads)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from muarl.acting import Acting
-from muarl.authors import blame
 from muarl.domain import Domain
-from muarl.errors import EpisodeError, PolicyError, UserError
+from muarl.errors import EpisodeError, UserError
+from muarl.gate import current_lane
 from muarl.messages import Message, ToolSpec
 from muarl.policy import GenerateRequest, Generation, Policy
-from muarl.policy.flaws import flaw_of
+from muarl.policy.flaws import sound_message
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
 from muarl.render import Renderer
 from muarl.seeds import derive_seed
@@ -123,6 +123,7 @@ class Dialogue:
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
         waits = self._waits
+        current_lane.set(waits.lane)
         try:
             waits.now = "the start of the tool server"
             async with AsyncExitStack() as held:
@@ -234,13 +235,7 @@ class Dialogue:
         )
         gate, seconds = self._gates.messages, self._limits.message_s
         async with self._waits.on("policy message", str(turn), gate, seconds):
-            try:
-                generation = await self._policy.generate(request)
-            except OSError as error:  # a policy of somebody's own, whose connection failed
-                raise PolicyError(f"the policy raised {blame(error)}") from error
-        if flaw := flaw_of(generation, request, self._renderer.tokenizer.vocab_size):
-            raise PolicyError(f"the engine {flaw}")
-        return generation
+            return await sound_message(self._policy, request, self._renderer.tokenizer.vocab_size)
 
     def _record(self, prompt: list[int], generation: Generation) -> Turn:
         """Append what was sent and sampled to the running sample."""

@@ -102,6 +102,11 @@ class Domain:
         """Put another in its place, such as a faulty one in a test."""
         self._user_server = server
 
+    @property
+    def sync(self) -> Sync | None:
+        """What keeps both sides in step; None where nothing is declared."""
+        return self._sync
+
     def _in_step(self, server: ToolServer) -> ToolServer:
         return server if self._sync is None else InStep(server, self._sync)
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
+from contextvars import ContextVar
 from types import TracebackType
 
 import anyio
 import anyio.lowlevel
+
+current_lane: ContextVar[Hashable] = ContextVar("muarl_lane", default=None)
+"""Who waits, where a gate does not hear it from its caller: the task whose dialogue this is."""
 
 
 class Turns:

@@ -370,7 +370,9 @@ def test_a_model_folder_that_is_none(muarl: InProcess, run_file: Path, out: Path
         ending.refuses(1, f"muarl: no model in {run_file.parent}: expected", "muarl train RUN.yaml")
         assert not out.exists()
     spoil(run_file, "  tiny: {", "  path: . #{")
-    ending = muarl("train", run_file, "--out", out)
+    told = ["rollout={max_tokens: 64, context_tokens: 1024}", "grpo.lr=1e-3"]
+    settings = [word for setting in told for word in ("--set", setting)]
+    ending = muarl("train", run_file, *settings, "--out", out)
     ending.refuses(1, "no model in", "expected")
     assert not out.exists()
 

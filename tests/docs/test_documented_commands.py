@@ -23,6 +23,9 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl check domains/handset",
+    ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
+    ".venv/bin/muarl replay runs/handset-rollout",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -33,6 +36,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl check domains/library",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]

@@ -16,7 +16,7 @@ from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.render import Renderer, train_tokenizer
 from muarl.spec import PersonaSpec
 from muarl.spec.user import LlmUserSpec
-from muarl.testing import Say, ScriptedPolicy
+from muarl.testing import FaultPlan, FaultyPolicy, Say, ScriptedPolicy
 from muarl.user.llm import LlmUser
 
 pytestmark = pytest.mark.anyio
@@ -297,6 +297,14 @@ async def test_a_policy_that_fails_is_a_server_error() -> None:
         status, body = await call(gateway, chat(HELLO))
     assert (status, body["error"]["type"]) == (503, "server_error")
     assert body["error"]["message"] == "the engine died"
+
+
+async def test_what_no_engine_can_have_sampled_is_a_server_error_too() -> None:
+    policy = FaultyPolicy(says("Hello."), FaultPlan(["cut_early"], rate=1.0))
+    async with serve(policy) as gateway:
+        status, body = await call(gateway, chat(HELLO))
+    assert (status, body["error"]["code"]) == (503, "policy_failed")
+    assert "'length' after" in body["error"]["message"]
 
 
 async def test_a_bug_is_logged_and_tells_the_client_nothing(

@@ -167,6 +167,22 @@ def test_a_retry_after_beyond_the_deadline_fails_at_once() -> None:
     assert len(answers.asked) == 1
 
 
+def test_what_the_endpoint_asks_for_is_told_from_our_own_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 1000.0)
+    with pytest.raises(EndpointError, match=r"it asks to wait 100 s, longer"):
+        in_virtual_time(lambda: ask(client(Clocked(HttpReply(429, b"full", "100")))))
+    with pytest.raises(EpisodeTimeout, match=r"last try: answered 429: full"):
+        in_virtual_time(lambda: ask(client(Clocked(HttpReply(429, b"full", "0.5")))))
+
+
+def test_an_endpoint_that_asks_for_no_wait_is_not_asked_at_once() -> None:
+    answers = Clocked(HttpReply(429, b"", "0"), HttpReply(200, GOOD))
+    in_virtual_time(lambda: ask(client(answers)))
+    assert answers.waits[0] >= 0.25
+
+
 def test_five_tries_and_no_more() -> None:
     answers = Clocked(Unreachable("connection refused"))
     with pytest.raises(EndpointError, match=r"cannot be reached: connection refused \(5 tries\)"):

@@ -89,6 +89,35 @@ def test_a_key_is_read_sent_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ApiKey(None).headers == {}
 
 
+def test_of_an_answer_only_its_beginning_is_searched_for_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("THE_KEY", "sk-secret")
+    key = ApiKey("THE_KEY")
+    searched: list[int] = []
+    hide = key.hide
+    monkeypatch.setattr(key, "hide", lambda words: searched.append(len(words)) or hide(words))
+    said = "no sk-secret " * 2_000_000
+    beginning = key.hide_in_beginning(said, 800)
+    assert max(searched) < 10_000
+    assert "no [key] " * 4 in beginning
+    assert key.hide_in_beginning("bad key sk-secret", 800) == "bad key [key]"
+
+
+@given(before=st.integers(0, 3000), times=st.integers(1, 200))
+def test_no_part_of_a_key_is_left_where_an_answer_is_cut(before: int, times: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THE_KEY", "0123456789")
+        key = ApiKey("THE_KEY")
+    beginning = key.hide_in_beginning("x" * before + "0123456789" * times + "y" * 5000, 800)
+    assert not set("0123456789") & set(beginning)
+
+
+def test_what_is_said_of_a_failure_is_cut_whatever_the_endpoint_said() -> None:
+    for failure in (PassingFailure("x" * 1_000_000), Refused("x" * 1_000_000, 400)):
+        assert len(str(failure)) < 1100
+
+
 def test_a_key_that_is_missing_or_breaks_the_header_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -148,3 +177,11 @@ def test_persistence_is_three_tries() -> None:
     assert third - second == pytest.approx(7)
     with pytest.raises(PassingFailure):
         ask(Script(*[HttpReply(500, b"")] * 3), again=True)
+
+
+def test_persistence_waits_where_the_endpoint_asks_for_no_wait() -> None:
+    script = Script(*[HttpReply(429, b"", "0")] * 2, HttpReply(200, b"done"))
+    assert ask(script, again=True) == b"done"
+    first, second, third = script.asked_at
+    assert second - first >= 0.25
+    assert third - second >= 0.5

@@ -29,6 +29,7 @@ class FakeVllm:
 
     Attributes:
         server: Its sockets.
+        max_model_len: Tokens in one context; 0: it does not say.
         weights: What its log-probs follow from.
         label: What it calls them.
         is_paused: Between /pause and /resume.
@@ -41,6 +42,7 @@ class FakeVllm:
     def __init__(self) -> None:
         self.server: HttpServer
         self.version = "0.32.0"
+        self.max_model_len = 1024
         self.weights = "start"
         self.label = "default"
         self.is_paused = False
@@ -61,6 +63,8 @@ class FakeVllm:
             return HttpAnswer(500, b'{"error": "worker said no"}')
         if path == "/version":
             return {"version": self.version}
+        if path == "/v1/models" and self.max_model_len:
+            return {"data": [{"id": "m", "max_model_len": self.max_model_len}]}
         if path == "/metrics":
             return HttpAnswer(200, METRICS.encode())
         if path == GENERATE:

@@ -16,7 +16,9 @@ from safetensors.torch import save_file
 
 from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
 from muarl.http.breaker import Breaker
+from muarl.http.retry import PassingFailure
 from muarl.policy import EngineLoad, GenerateRequest, Generation
+from muarl.policy.vllm_load import LoadReader
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.testing.http_server import HTTP_FAULTS, HttpAnswer
 from muarl.testing.plan import FaultPlan
@@ -222,6 +224,19 @@ class TestFaults:
             with anyio.fail_after(30), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
+    async def test_a_server_that_asks_for_no_wait_is_not_asked_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 300.0)
+        async with fake_vllm() as (fake,), policy_of([fake]) as policy:
+            policy._timeout_s = 60
+            asked: list[object] = []
+            busy = HttpAnswer(429, b"", {"Retry-After": "0"})
+            fake._generate = lambda what: asked.append(what) or busy  # type: ignore[method-assign,func-returns-value]
+            with pytest.raises(PolicyError, match=r"429.*the next try would come after the 60 s"):
+                await policy.generate(ask())
+            assert len(asked) == 1
+
     async def test_a_message_whose_time_is_up_before_its_first_try_says_so(self) -> None:
         """So late may a message be whose endpoint rests, when the event loop is held up."""
         async with fake_vllm() as (fake,), policy_of([fake], timeout_s=0.05) as policy:
@@ -262,6 +277,18 @@ class TestStart:
             fake.version = "0.9.1"
             with pytest.raises(SetupError, match=r"is version 0\.9\.1; muarl needs 0\.32"):
                 async with policy_of([fake]):
+                    pass
+
+    async def test_a_server_for_shorter_contexts_is_refused(self) -> None:
+        async with fake_vllm(2) as fakes:
+            fakes[1].max_model_len = 512
+            says = rf"{fakes[1].url} holds contexts of 512 tokens; .* 1024 .*--max-model-len 1024"
+            with pytest.raises(SetupError, match=says):
+                async with policy_of(fakes, context_tokens=1024):
+                    pass
+            for enough in (1024, 0):
+                fakes[1].max_model_len = enough
+                async with policy_of(fakes, context_tokens=1024):
                     pass
 
     async def test_a_newer_vllm_is_tried_with_a_warning(
@@ -343,7 +370,9 @@ class TestWeights:
                 await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
             assert not fake.is_paused
 
-    async def test_a_server_that_was_started_anew_is_found_out(self) -> None:
+    async def test_a_server_that_was_started_anew_is_found_out(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
             weights = save_weights(policy.staging_dir, 0.5)
             await policy.load_weights(policy.staging_dir, 1, probe_of(weights))
@@ -352,9 +381,11 @@ class TestWeights:
             for number in range(8):
                 assert (await policy.generate(ask(str(number)))).policy_version == 1
             assert len(other.messages) == 8
-            other.label = "somebody else's"
+            other.label = "somebody else's" + "!" * 1_000_000
             with pytest.raises(PolicyError, match="no vLLM server holds version 1"):
                 await policy.generate(ask())
+            assert "its weights are \"somebody else's!" in caplog.text
+            assert len(caplog.text) < 2_000
 
     async def test_without_dev_mode_sampling_works_and_a_sync_says_what_is_missing(self) -> None:
         async with fake_vllm() as (fake,):
@@ -398,4 +429,24 @@ async def test_the_load_is_read_when_somebody_looks_message_or_not(
         with anyio.fail_after(20):
             while (load := policy.load()) is None:
                 await anyio.lowlevel.checkpoint()
-        assert load == EngineLoad(running=6, waiting=4, kv_use=0.25, preemptions=2)
+        assert load == EngineLoad(running=6, waiting=4, kv_use=0.25, preemptions=0)
+
+
+async def test_a_server_that_misses_a_reading_is_not_taken_for_one_that_is_full() -> None:
+    """Its count of preemptions would seem to come anew, and admission back off."""
+    counts: dict[str, int | None] = {"a": 3, "b": 40}
+
+    async def call(method: str, url: str, body: bytes = b"") -> bytes:
+        count = counts[url.removesuffix("/metrics")]
+        if count is None:
+            raise PassingFailure("cannot be reached")
+        return b"vllm:num_preemptions_total %d\n" % count
+
+    reader = LoadReader(call, ["a", "b"])
+    seen = []
+    for said in ({"a": 3, "b": 40}, {"a": 3, "b": None}, {"a": 4, "b": 40}, {"a": 4, "b": 2}):
+        counts.update(said)
+        load = await reader._read()
+        assert load is not None
+        seen.append(load.preemptions)
+    assert seen == [0, 0, 1, 1]

@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.logprob_probe import LogprobProbe
+from muarl.spec.run import TinyModelSpec
 
 VOCAB = 1024
 # Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.
@@ -38,25 +39,15 @@ class Weights:
 
     def __init__(self, folder: Path, seed: int) -> None:
         import torch
-        from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        torch.manual_seed(seed)
+        from muarl.kernel.model import build_tiny_model
+
         torch.set_num_threads(1)
-        config = Qwen3Config(
-            vocab_size=VOCAB,
-            hidden_size=128,
-            intermediate_size=384,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            head_dim=32,
-            max_position_embeddings=2048,
-            tie_word_embeddings=True,
-            eos_token_id=1,
-            pad_token_id=0,
-        )
+        size = TinyModelSpec(vocab_size=VOCAB, num_kv_heads=2)
         self.folder = folder / f"weights-{seed}"
-        self.model = Qwen3ForCausalLM(config).eval()
+        self.model = build_tiny_model(
+            size, seed=seed, context_tokens=2048, eos_token_id=1, pad_token_id=0
+        )
         # Untrained logits are all but equal; scaled, the weights show in the log-probs.
         self.model.lm_head.weight.data.mul_(3.0)
         self.model.save_pretrained(self.folder)

@@ -113,7 +113,13 @@ class EpisodeMaker:
                 f"Cancel {order}, a lamp? Please confirm. {bad}",
                 None,
                 "",
-                reply=UserReply(f"yes, cancel it {bad}", act="confirm"),
+                reply=UserReply(
+                    f"yes, cancel it {bad}",
+                    act="confirm",
+                    calls=[ToolCall("u1", "look", {"at": bad})],
+                    results=[ToolResult("u1", "look", f"a lamp{bad}")],
+                    changes=[Change("device.looked", False, f"at {bad}", "changed")],
+                ),
             ),
         ]
         change = Change(f"orders.{order}.status", "pending", f"cancelled{bad}", "changed")

@@ -74,6 +74,10 @@ async def work_with(page: Page) -> dict[str, Any]:
     seen["linked"] = await page.ask("decodeURIComponent(location.hash)")
     seen["bubbles"] = await count(page, ".bubble")
     seen["calls"] = await count(page, ".call")
+    seen["hers"] = await page.ask(
+        "[...document.querySelectorAll('.bubble.user')]"
+        ".filter(b => b.querySelector('.call')).map(b => b.textContent)"
+    )
     seen["predicates"] = await text(page, ".predicates")
     seen["tokens"] = [await count(page, ".strip .t"), await count(page, ".strip .t.s")]
     seen["classes"] = await page.ask(
@@ -160,6 +164,9 @@ def test_the_viewer_shows_a_whole_episode(seen):
     assert seen["linked"].startswith("#episode=eval:final")
     assert seen["bubbles"] >= 5
     assert seen["calls"] >= 1
+    assert len(seen["hers"]) == 1
+    assert "on her own device; the agent sees none of it" in seen["hers"][0]
+    assert "look" in seen["hers"][0]
     assert "gold_world" in seen["predicates"]
 
 

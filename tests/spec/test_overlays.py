@@ -14,8 +14,9 @@ version: 1
 domain: domain.yaml
 model: {tiny: {num_layers: 2, hidden_size: 64}}
 engine: {vllm: {args: {seed: 1}}}
-rollout: {max_turns: 9}
+rollout: {max_turns: 9, max_tokens: 64, context_tokens: 1024}
 cold_start:
+  lr: 1.0e-2
   imperfections: {quit: 0.5, stale: 0.1}
 eval: {temperatures: [1.0, 0.5]}
 """

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from spec_files import TASKS, said, spoil
+from spec_files import RUN, TASKS, said, spoil
 
 from muarl.errors import SpecError
 from muarl.spec import RunSpec, load_domain_spec, load_run, load_task_files, load_tasks_file
@@ -293,3 +293,19 @@ def test_words_are_needed_for_what_she_changes_her_mind_to(folder: Path) -> None
     )
     (message,) = problems(folder / "tasks.yaml")
     assert "persona 'plain' has no wording in split 'train' for `change`" in message
+
+
+def test_a_model_from_a_folder_is_not_run_by_the_defaults_of_a_tiny_one(folder: Path) -> None:
+    (folder / "model").mkdir()
+    path = folder / "run.yaml"
+    path.write_text(RUN.replace("{tiny: {}}", "{path: model}") + "rollout: {max_tokens: 512}\n")
+    with pytest.raises(SpecError) as caught:
+        load_run(path)
+    assert [problem.partition("; left")[0] for problem in said(caught.value)] == [
+        "4:7: say grpo.lr for the model that model.path names",
+        "5:10: say rollout.context_tokens for the model that model.path names",
+    ]
+    run = load_run(path, settings=["grpo.lr=1e-6", "rollout.context_tokens=8192"]).spec
+    assert run.rollout.max_tokens == 512
+    path.write_text(RUN)
+    load_run(path)

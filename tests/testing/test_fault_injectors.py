@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketStream
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ from muarl.testing import (
     chat_answer,
     http_server,
 )
-from muarl.testing.http_server import HttpFault
+from muarl.testing.http_server import HttpFault, HttpServer
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -197,3 +198,31 @@ async def test_an_endpoint_that_is_down_refuses_everybody_and_comes_back_at_the_
                     break
                 except Unreachable:
                     await anyio.sleep(0.01)
+
+
+@pytest.mark.anyio
+async def test_a_door_that_is_closed_just_as_the_next_may_come_in_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    as_usual = HttpServer._connected
+    closed: list[str] = []
+
+    async def closes(server: HttpServer, stream: SocketStream) -> None:
+        if closed:
+            await as_usual(server, stream)
+        else:
+            closed.append(server.url)
+            await server.close_door()
+            await stream.aclose()
+
+    monkeypatch.setattr(HttpServer, "_connected", closes)
+    async with http_server(lambda _: "well", down_s=0.001) as server:
+        with anyio.fail_after(60):
+            while True:
+                try:
+                    reply = await send(HttpRequest("GET", server.url))
+                    break
+                except Unreachable:
+                    await anyio.sleep(0.001)
+    assert reply.body == b'"well"'
+    assert closed

@@ -17,6 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import INVALID_PARAMS, CallToolResult, ListToolsResult, TextContent, Tool
 from tool_kit import call
 
+from muarl.authors import MAX_CHARS
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult
 from muarl.testing import run_in_virtual_time
@@ -156,6 +157,18 @@ async def test_a_tool_that_crashes_is_a_fault_of_the_server_L2(stateless: bool) 
                 await session.call(call("crash"))
             # The session goes on, for those who want it to.
             assert not (await session.call(call("get_order", order_id="W1"))).is_error
+
+
+async def test_what_a_server_says_of_itself_is_cut() -> None:
+    async def tools(context: object, page: object) -> ListToolsResult:
+        raise MCPError(code=INVALID_PARAMS, message="x" * 5_000_000)
+
+    with pytest.raises(ToolServerError, match=r"did not start: x+…$") as caught:
+        async with MemoryToolServer(lambda world: Server("shop", on_list_tools=tools)).session(
+            base()
+        ):
+            pytest.fail("it started")
+    assert len(str(caught.value)) < MAX_CHARS + 100
 
 
 class Stop(BaseException):

@@ -87,7 +87,7 @@ def test_a_breach_that_stays_is_a_fault_of_its_kind() -> None:
 
 
 def test_a_run_may_leave_guards_out() -> None:
-    her, _ = user(ALL, "It is W99.", spec={"guards": ()})
+    her, _ = user(ALL, "It is W99.", spec={"guards": []})
     assert talk(her, "Which order?")[1].text == "It is W99."
 
 

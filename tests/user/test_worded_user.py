@@ -156,7 +156,7 @@ def test_a_line_that_is_no_dialogue_is_named(tmp_path: Path, line: str, message:
 
 def made(kind: dict[str, Any], persona: str = "plain") -> User:
     task = desk().tasks("train")[1]
-    who = UserSpec.model_validate(kind)
+    who = UserSpec.model_validate(kind, strict=True)  # as files are
     return desk().user(who, task.model_copy(update={"id": "a"}), persona, seed=3)
 
 
@@ -166,7 +166,7 @@ ENDPOINT = {"base_url": "http://127.0.0.1:1/v1", "model": "tiny"}
 def test_a_domain_makes_every_kind_of_user(people: Path) -> None:
     kinds = {
         "scripted": {},
-        "llm": {**ENDPOINT, "candidates": 5, "knobs": {"unsure": 0.5}},
+        "llm": {**ENDPOINT, "candidates": 5, "guards": ["leak"], "knobs": {"unsure": 0.5}},
         "worded": {"llm": ENDPOINT, "knobs": {"typos": 0.1}},
         "replay": {"file": str(people)},
     }

@@ -204,6 +204,8 @@ def _in_words(proof: Proof) -> str:
         f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
         f"  tools: {', '.join(proof.tools) or 'none'}",
     ]
+    if proof.user_tools:
+        lines.append(f"  the user's tools: {', '.join(proof.user_tools)}")
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
     for name, means in proof.floor.items():
@@ -249,6 +251,7 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "sound": proof.sound,
         "tasks": proof.tasks,
         "tools": proof.tools,
+        "user_tools": proof.user_tools,
         "idle": _values(proof.idle),
         "floor": {name: _values(means) for name, means in proof.floor.items()},
         "passed": proof.passed,

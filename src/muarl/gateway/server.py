@@ -31,6 +31,7 @@ from muarl.gateway.wire import (
     read_tools,
 )
 from muarl.policy import GenerateRequest, Policy
+from muarl.policy.flaws import sound_message
 from muarl.render import Renderer
 
 _HOST = "127.0.0.1"
@@ -130,7 +131,8 @@ class _Answers:
             )
         number = next(self._numbers)
         wanted = self._to_policy(asked, number)
-        generation = await self._policy.generate(wanted)
+        vocab_size = self._renderer.tokenizer.vocab_size
+        generation = await sound_message(self._policy, wanted, vocab_size)
         turn = sum(message.role == "assistant" for message in wanted.history)
         message = self._renderer.parse(generation.token_ids, wanted.prompt_ids, turn=turn)
         answer = completion(

@@ -9,7 +9,16 @@ import anyio
 
 from muarl.http.breaker import Breaker, Permit
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, excerpt, may_pass, seconds_of, wait_of
+from muarl.http.retry import (
+    QUOTED,
+    Backoff,
+    PassingFailure,
+    excerpt,
+    may_pass,
+    seconds_of,
+    shortly,
+    wait_of,
+)
 from muarl.http.transport import HttpRequest, Send, Unreachable
 
 Call = Callable[..., Awaitable[bytes]]
@@ -28,7 +37,7 @@ class Refused(Exception):
 
     def __init__(self, words: str, status: int) -> None:
         self.status = status
-        super().__init__(words)
+        super().__init__(shortly(words))
 
 
 async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b"") -> bytes:
@@ -44,7 +53,7 @@ async def call(send: Send, key: ApiKey, method: str, url: str, body: bytes = b""
         raise PassingFailure(key.hide(f"cannot be reached: {error}")) from error
     if reply.status == 200:
         return reply.body
-    text = key.hide(reply.body.decode("utf-8", "replace"))
+    text = key.hide_in_beginning(reply.body.decode("utf-8", "replace"), QUOTED)
     said = f"answered {reply.status}: {excerpt(text)}"
     if may_pass(reply.status):
         raise PassingFailure(said, seconds_of(reply.retry_after), is_busy=reply.status == 429)

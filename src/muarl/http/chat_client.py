@@ -10,7 +10,8 @@ What cannot (another 4xx, a redirect) is not. Everything together stays within o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import anyio
 import msgspec
@@ -27,11 +28,35 @@ _THINK = re.compile(r"<think>", re.IGNORECASE)
 _THINK_END = re.compile(r"</think>", re.IGNORECASE)
 
 
-class ChatMessage(msgspec.Struct, frozen=True):
-    """One message as the endpoint sees it."""
+class ChatFunction(msgspec.Struct, frozen=True):
+    """What is called, with arguments as the JSON text that the model wrote."""
+
+    name: str
+    arguments: str
+
+
+class ChatCall(msgspec.Struct, frozen=True):
+    """One tool call as the endpoint sees it."""
+
+    id: str
+    function: ChatFunction
+    type: str = "function"
+
+
+class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message as the endpoint sees it.
+
+    Attributes:
+        role: Who speaks.
+        content: Its text.
+        tool_calls: What a message of the model's calls.
+        tool_call_id: Of a tool's answer, the call that it answers.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ChatCall, ...] = ()
+    tool_call_id: str | None = None
 
 
 class ChatReply(msgspec.Struct, frozen=True):
@@ -40,14 +65,17 @@ class ChatReply(msgspec.Struct, frozen=True):
     Attributes:
         text: Its content, reasoning between tags included; "" if it only called tools.
         cut: The token cap ended it.
+        calls: Tools it called.
     """
 
     text: str
     cut: bool
+    calls: tuple[ChatCall, ...] = ()
 
 
 class _Content(msgspec.Struct):
     content: str | None = None
+    tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -103,24 +131,36 @@ class ChatClient:
         return f"ChatClient({self.model!r} at {self._url})"
 
     async def complete(
-        self, messages: Sequence[ChatMessage], *, seed: int, temperature: float, max_tokens: int
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        seed: int,
+        temperature: float,
+        max_tokens: int,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> ChatReply:
         """One completion.
+
+        Args:
+            messages: What was said so far.
+            seed: Of the sampling.
+            temperature: Likewise.
+            max_tokens: Cap on the answer.
+            tools: What the model may call, each as `{"type": "function", "function": ...}`.
 
         Raises:
             EndpointError: It refuses us, or failed at every try.
             EpisodeTimeout: No reply within `timeout_s`.
         """
-        body = msgspec.json.encode(
-            {
-                "model": self.model,
-                "messages": messages,
-                "seed": seed & (2**31 - 1),  # what every server can hold
-                "temperature": temperature,
-                "max_tokens": max_tokens,
-                "stream": False,
-            }
-        )
+        asked = {
+            "model": self.model,
+            "messages": messages,
+            "seed": seed & (2**31 - 1),  # what every server can hold
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "stream": False,
+        }
+        body = msgspec.json.encode({**asked, "tools": tools} if tools else asked)
         failures: list[PassingFailure] = []
         with anyio.move_on_after(self._timeout_s) as deadline:
             return await self._try(body, deadline, failures)
@@ -143,9 +183,10 @@ class ChatClient:
             if tried == _TRIES:
                 break
             wait_s = wait_of(failure, backoff)
-            if failure.wait_s is not None and anyio.current_time() + wait_s > deadline.deadline:
+            asked_s = failure.wait_s
+            if asked_s is not None and anyio.current_time() + asked_s > deadline.deadline:
                 raise self._error(
-                    f"{failure}; it asks to wait {wait_s:g} s, longer than a reply may take"
+                    f"{failure}; it asks to wait {asked_s:g} s, longer than a reply may take"
                 )
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
@@ -173,7 +214,20 @@ def _read(body: bytes, key: ApiKey) -> ChatReply:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
     said = key.hide_in_speech(choice.message.content or "")
-    return ChatReply(said, choice.finish_reason == "length")
+    calls = tuple(_calls(choice.message.tool_calls, key))
+    return ChatReply(said, choice.finish_reason == "length", calls)
+
+
+def _calls(calls: Any, key: ApiKey) -> Iterator[ChatCall]:
+    """Calls, without the key that a model could have been made to repeat; what is none is left out."""
+    for value in calls if isinstance(calls, list) else ():
+        try:
+            made = msgspec.convert(value, ChatCall)
+        except msgspec.ValidationError:
+            continue
+        name, arguments = made.function.name, made.function.arguments
+        hidden = ChatFunction(key.hide_in_speech(name), key.hide_in_speech(arguments))
+        yield ChatCall(made.id, hidden)
 
 
 def strip_reasoning(text: str) -> str:

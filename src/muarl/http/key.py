@@ -7,6 +7,9 @@ import re
 
 from muarl.errors import SetupError
 
+_SPELLED_CHARS = 8 * 13
+"""At most that many stand for one of a key's: a backslash of its for eight, each `\\\\\\\\u005c`."""
+
 _SECRET_CHARS = 8
 """Shorter keys are placeholders for servers that want none, such as `EMPTY`: words of a language."""
 
@@ -25,6 +28,7 @@ class ApiKey:
         self._variable = variable
         self._key = read_secret(variable, "api_key_env") if variable else None
         self._spelled = spellings(self._key) if self._key else None
+        self._longest = _SPELLED_CHARS * len(self._key or "")
 
     def __repr__(self) -> str:
         return f"ApiKey({self._variable!r})"
@@ -42,6 +46,17 @@ class ApiKey:
     def hide(self, words: str) -> str:
         """`words` without the key, plain or escaped as in JSON; before anything is cut from them."""
         return self._spelled.sub("[key]", words) if self._spelled else words
+
+    def hide_in_beginning(self, words: str, chars: int) -> str:
+        """The beginning of `words`, of about so many characters, without the key.
+
+        What is cut may end with a part of the key, which nobody would recognise: as much as a key
+        may fill is left out there.
+        """
+        if len(words) <= chars + self._longest:
+            return self.hide(words)
+        hidden = self.hide(words[: chars + self._longest])
+        return hidden[: len(hidden) - self._longest]
 
     def hide_in_speech(self, words: str) -> str:
         """What a model said, without the key if it is a secret; a placeholder is a word like any."""

@@ -10,6 +10,10 @@ from typing import Any
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 8.0
 _EXCERPT = 200
+QUOTED = 4 * _EXCERPT
+"""Characters of an answer that an excerpt is taken from."""
+_SAID = 1000
+"""Characters of what is said of a failure: some of its words are the endpoint's own."""
 
 
 class PassingFailure(Exception):
@@ -23,7 +27,7 @@ class PassingFailure(Exception):
     def __init__(self, words: str, wait_s: float | None = None, *, is_busy: bool = False) -> None:
         self.wait_s = wait_s
         self.is_busy = is_busy
-        super().__init__(words)
+        super().__init__(shortly(words))
 
 
 class Backoff:
@@ -77,5 +81,9 @@ def wait_of(failure: PassingFailure, backoff: Backoff) -> float:
 
 def excerpt(text: str) -> str:
     """The beginning of an answer, as messages quote it."""
-    text = " ".join(text[: 4 * _EXCERPT].split())
-    return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
+    return shortly(" ".join(text[:QUOTED].split()), _EXCERPT)
+
+
+def shortly(words: str, chars: int = _SAID) -> str:
+    """Words, cut where they are more than a person reads."""
+    return words if len(words) <= chars else words[:chars] + "…"

@@ -22,11 +22,6 @@ from muarl.errors import SetupError
 from muarl.record.saving import saving
 from muarl.spec.run import TinyModelSpec
 
-_EMBEDDING_STD = 0.008
-"""Small beside the other weights (0.02). Seen on the desk, one run each: identifiers were copied after
-100 to 150 steps at 0.008, after 250 to 350 at 0.02, and not within 300 at 0.1. When copying begins
-varies much from seed to seed, so take these as a hint."""
-
 
 def build_tiny_model(
     spec: TinyModelSpec,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from muarl.policy.protocol import GenerateRequest, Generation
+from muarl.authors import blame
+from muarl.errors import PolicyError
+from muarl.policy.protocol import GenerateRequest, Generation, Policy
 
 _MAX_PADDING = 1024
 """Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
@@ -13,6 +15,21 @@ _ROUNDING = 1e-2
 """What half precision may add to a log-prob of 0."""
 _MOST = 2**63 - 1
 """Version that a journal can hold."""
+
+
+async def sound_message(policy: Policy, request: GenerateRequest, vocab_size: int) -> Generation:
+    """What a policy samples, looked at.
+
+    Raises:
+        PolicyError: It failed, or the message has a flaw.
+    """
+    try:
+        generation = await policy.generate(request)
+    except OSError as error:  # a policy of somebody's own, whose connection failed
+        raise PolicyError(f"the policy raised {blame(error)}") from error
+    if flaw := flaw_of(generation, request, vocab_size):
+        raise PolicyError(f"the engine {flaw}")
+    return generation
 
 
 def flaw_of(generation: Generation, request: GenerateRequest, vocab_size: int) -> str:

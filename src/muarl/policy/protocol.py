@@ -80,8 +80,8 @@ class EngineLoad(msgspec.Struct, frozen=True):
         running: Messages being sampled.
         waiting: Messages that wait inside the engine for their turn.
         kv_use: Share of the memory for keys and values that is taken, in [0, 1].
-        preemptions: Messages thrown out of that memory since the engine started, to be computed
-            again.
+        preemptions: Messages thrown out of that memory so far, to be computed again; what counts
+            is by how many there are more.
     """
 
     running: int

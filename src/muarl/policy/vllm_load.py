@@ -28,6 +28,9 @@ _GAUGES = re.compile(
 class LoadReader:
     """Reads the load of servers for as long as somebody looks.
 
+    Preemptions are counted from each server's first reading on: what one did before, or while it did
+    not answer for a moment, is none of the load that others see now.
+
     It has a clock of its own. Were it read along with messages, an engine that has had all messages
     it was sent would not be seen to have room for more until one of them ends.
 
@@ -40,6 +43,8 @@ class LoadReader:
         self._call = call
         self._urls = urls
         self._load: EngineLoad | None = None
+        self._preemptions: dict[str, int] = {}  # of each server, as last heard
+        self._preempted = 0
         self._wanted = anyio.Event()
 
     def latest(self) -> EngineLoad | None:
@@ -61,17 +66,23 @@ class LoadReader:
 
     async def _read(self) -> EngineLoad | None:
         """The load of all servers that answer; None if none does."""
-        loads: list[EngineLoad] = []
+        loads: dict[str, EngineLoad] = {}
 
         async def one(url: str) -> None:
             with suppress(PassingFailure, Refused):
-                loads.append(read_load(await self._call("GET", url + "/metrics")))
+                loads[url] = read_load(await self._call("GET", url + "/metrics"))
 
         with anyio.move_on_after(_DEADLINE_S):
             async with anyio.create_task_group() as tasks:
                 for url in self._urls:
                     tasks.start_soon(one, url)
-        return total(loads) if loads else None
+        if not loads:
+            return None
+        for url, load in loads.items():
+            before = self._preemptions.get(url, load.preemptions)
+            self._preempted += max(0, load.preemptions - before)  # less: it was started anew
+            self._preemptions[url] = load.preemptions
+        return msgspec.structs.replace(total(list(loads.values())), preemptions=self._preempted)
 
 
 class EngineWatch:

@@ -32,7 +32,7 @@ from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncErro
 from muarl.http.breaker import Permit
 from muarl.http.call import Call, Refused, call, persistently, reported
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, wait_of
+from muarl.http.retry import Backoff, PassingFailure, shortly, wait_of
 from muarl.http.transport import connections
 from muarl.own_folder import own_folder
 from muarl.policy.fleet import Endpoint, Fleet
@@ -58,6 +58,7 @@ from muarl.policy.weight_labels import WeightLabels
 
 _LOOK_AGAIN_S = 0.5
 """How often a message without an endpoint looks for one."""
+_LABEL_CHARS = 80
 _log = logging.getLogger(__name__)
 
 
@@ -79,6 +80,7 @@ class VllmServerPolicy:
         sync_timeout_s: float = 300.0,
         logprob_tolerance: float = HALF_TOLERANCE,
         weights_dir: str | Path | None = None,
+        context_tokens: int | None = None,
     ) -> None:
         """Describe the servers; entering the context looks at them.
 
@@ -91,6 +93,7 @@ class VllmServerPolicy:
             logprob_tolerance: Largest gap a probe may show; 1e-4 fits servers in float32.
             weights_dir: Folder on a file system that the servers share with this process, for new
                 weights; None takes one in memory, for servers on this machine.
+            context_tokens: What a context must be able to hold; None: anything.
 
         Raises:
             SetupError: The key is not set.
@@ -102,6 +105,7 @@ class VllmServerPolicy:
         self._sync_timeout_s = sync_timeout_s
         self.logprob_tolerance = logprob_tolerance
         self._weights_dir = weights_dir
+        self._context_tokens = context_tokens
         self._labels = WeightLabels()
         self._folder: Path | None = None
         self._call: Call
@@ -299,7 +303,8 @@ class VllmServerPolicy:
         are_known = all(map(self._labels.knows, labels))
         if labels and not (are_known and self._labels.is_enough(labels[-1], required)):
             endpoint.is_stale = True
-            _log.warning("no more samples from %s: its weights are %r", endpoint.url, labels[-1])
+            label = shortly(labels[-1], _LABEL_CHARS)
+            _log.warning("no more samples from %s: its weights are %r", endpoint.url, label)
         if endpoint.is_stale:
             raise PassingFailure("samples with other weights than it was given; started anew?")
 
@@ -309,7 +314,7 @@ class VllmServerPolicy:
 
         async def one(endpoint: Endpoint) -> None:
             try:
-                facts.append(await look_at(self._call, endpoint.url))
+                facts.append(await look_at(self._call, endpoint.url, self._context_tokens))
             except SetupError as problem:
                 problems.append(str(problem))
 

@@ -9,7 +9,7 @@ import msgspec
 
 from muarl.errors import SetupError
 from muarl.http.call import Call, Refused
-from muarl.http.retry import PassingFailure
+from muarl.http.retry import PassingFailure, shortly
 from muarl.policy.vllm_versions import OLDEST, check_version
 from muarl.policy.vllm_wire import (
     GENERATE,
@@ -25,6 +25,7 @@ _DEADLINE_S = 30.0
 _HOT = 2.0
 """The highest temperature that vLLM takes."""
 _LOOK_TOKENS = 16
+_VERSION_CHARS = 80
 _ROUNDING = 0.05
 """By more than this differs a tempered log-prob of one of the tokens at least."""
 HOW_TO_SERVE = "vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs"
@@ -47,12 +48,25 @@ class _Version(msgspec.Struct):
     version: str
 
 
-async def look_at(call: Call, url: str) -> ServerFacts:
+class _Model(msgspec.Struct):
+    max_model_len: int | None = None
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+async def look_at(call: Call, url: str, context_tokens: int | None = None) -> ServerFacts:
     """Ask a server what it is.
 
     Its log-probs are looked at, not its settings, which it does not tell: tokens are sampled at a
     high temperature, and then scored as a prompt. By vLLM's default both are log-probs at
     temperature 1, with which no ratio of a tempered policy is right.
+
+    Args:
+        call: Asks it.
+        url: Its base URL.
+        context_tokens: What a context must be able to hold; None: anything.
 
     Raises:
         SetupError: It is not there, too old, or not started as it must be.
@@ -74,6 +88,13 @@ async def look_at(call: Call, url: str) -> ServerFacts:
                     f"`{HOW_TO_SERVE}`"
                 )
             label = sampled.spans[0][0] if sampled.spans else None
+            holds = await _context_tokens(call, url)
+            if holds is not None and holds < (context_tokens or 0):
+                raise SetupError(
+                    f"{where} holds contexts of {holds} tokens; the run's dialogues may have "
+                    f"{context_tokens} (rollout.context_tokens). Start it with `{HOW_TO_SERVE} "
+                    f"--max-model-len {context_tokens}`"
+                )
             return ServerFacts(label, await _takes_weights(call, url))
         except ValueError as error:  # other numbers of tokens than were asked for
             raise SetupError(f"{where} is no vLLM: {error}") from error
@@ -90,9 +111,17 @@ async def look_at(call: Call, url: str) -> ServerFacts:
 async def _version(call: Call, url: str) -> str:
     body = await call("GET", f"{url}/version")
     try:
-        return msgspec.json.decode(body, type=_Version).version
+        return shortly(msgspec.json.decode(body, type=_Version).version, _VERSION_CHARS)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PassingFailure(f"does not say its version, as vLLM does: {error}") from error
+
+
+async def _context_tokens(call: Call, url: str) -> int | None:
+    try:
+        models = msgspec.json.decode(await call("GET", f"{url}/v1/models"), type=_Models).data
+    except (Refused, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return models[0].max_model_len if models else None
 
 
 async def _takes_weights(call: Call, url: str) -> bool:

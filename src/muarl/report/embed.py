@@ -6,13 +6,14 @@ digits of long integers, and the viewer shows what was written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from muarl.messages import ToolCall, ToolResult
-from muarl.record import Episode, Sample, Turn
+from muarl.record import Episode, Sample, Turn, UserReply
 from muarl.report.choose import VERDICTS, Choice, verdict
 from muarl.world import Change
 
@@ -100,7 +101,7 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
         "forks": episode.forks,
         "system": system,
         "tools": tools,
-        "opening": episode.opening,
+        "opening": _reply(episode.opening),
         "turns": [_turn(turn) for turn in episode.turns],
         "changes": [_change(change) for change in episode.changes],
         "samples": [_sample(sample) for sample in episode.samples],
@@ -108,12 +109,11 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
-    pairs = zip_longest(turn.message.tool_calls, turn.results)
     return {
         "text": turn.message.content,
         "reasoning": turn.message.reasoning,
-        "calls": [_call(call, result) for call, result in pairs],
-        "reply": turn.reply,
+        "calls": _calls(turn.message.tool_calls, turn.results),
+        "reply": None if turn.reply is None else _reply(turn.reply),
         "changes": [_change(change) for change in turn.changes],
         "finish": turn.finish_reason,
         "version": turn.policy_version,
@@ -121,6 +121,21 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "start": turn.start,
         "end": turn.end,
     }
+
+
+def _reply(reply: UserReply) -> dict[str, Any]:
+    """What the user said, and what she did on her own device before."""
+    return {
+        "text": reply.text,
+        "stop": reply.stop,
+        "act": reply.act,
+        "calls": _calls(reply.calls, reply.results),
+        "changes": [_change(change) for change in reply.changes],
+    }
+
+
+def _calls(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[dict[str, Any]]:
+    return [_call(call, result) for call, result in zip_longest(calls, results)]
 
 
 def _call(call: ToolCall | None, result: ToolResult | None) -> dict[str, Any]:

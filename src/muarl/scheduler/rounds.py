@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Required, TypedDict, Unpack
 
 import anyio
 import msgspec
@@ -49,17 +50,32 @@ def bounds(spec: RolloutSpec) -> Limits:
     )
 
 
+class RoundOptions(TypedDict, total=False):
+    """How a round is run.
+
+    Attributes:
+        limits: Of the scheduler.
+        journal: Takes every episode before it is delivered.
+        done: Episodes of an earlier run, which count again.
+        stop: Asks the round to drain.
+        fuse: Of more than this round; None: one of its own.
+        observer: Told what happens.
+    """
+
+    limits: Required[Limits]
+    journal: Required[Journal]
+    done: Mapping[EpisodeKey, Episode] | None
+    stop: StopSignal | None
+    fuse: Fuse | None
+    observer: Observer | None
+
+
 async def run_round(
     keys: Sequence[EpisodeKey],
     runner: DialogueRunner,
     *,
-    limits: Limits,
-    journal: Journal,
-    done: Mapping[EpisodeKey, Episode] | None = None,
-    stop: StopSignal | None = None,
-    fuse: Fuse | None = None,
     on_group: Callable[[Group], None] = lambda _group: None,
-    observer: Observer | None = None,
+    **options: Unpack[RoundOptions],
 ) -> list[Group]:
     """Run dialogues to the last group, and keep all of them.
 
@@ -76,17 +92,7 @@ async def run_round(
         finished[group.key] = group
         on_group(group)
 
-    await stream_round(
-        keys,
-        runner,
-        limits=limits,
-        journal=journal,
-        done=done,
-        stop=stop,
-        fuse=fuse,
-        on_group=keep,
-        observer=observer,
-    )
+    await stream_round(keys, runner, on_group=keep, **options)
     return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
 
 
@@ -94,13 +100,8 @@ async def stream_round(
     keys: Sequence[EpisodeKey],
     runner: DialogueRunner,
     *,
-    limits: Limits,
-    journal: Journal,
-    done: Mapping[EpisodeKey, Episode] | None = None,
-    stop: StopSignal | None = None,
-    fuse: Fuse | None = None,
     on_group: Callable[[Group], None] = lambda _group: None,
-    observer: Observer | None = None,
+    **options: Unpack[RoundOptions],
 ) -> None:
     """Run dialogues to the last group, and keep none of them: they are in the journal.
 
@@ -109,12 +110,13 @@ async def stream_round(
             dialogue began: then none begins.
         FaultRateError: Too many dialogues ended in faults; all episodes are journaled.
     """
+    limits, stop = options["limits"], options.get("stop")
     if stop is not None and stop.requested:
         raise Interrupted
     if runner.max_live is not None:
         fewer = min(limits.concurrency, runner.max_live)
         limits = msgspec.structs.replace(limits, concurrency=fewer)
-    fuse = fuse or Fuse(limits.max_fault_rate, limits.concurrency)
+    fuse = options.get("fuse") or Fuse(limits.max_fault_rate, limits.concurrency)
     faults: Counter[str] = Counter()
     num_episodes = 0
     async with (
@@ -123,11 +125,11 @@ async def stream_round(
             keys,
             runner,
             limits=limits,
-            journal=journal,
-            done=done,
+            journal=options["journal"],
+            done=options.get("done"),
             fuse=fuse,
             fault_episode=runner.fault_episode,
-            observer=observer,
+            observer=options.get("observer"),
             load=runner.load,
         ) as groups,
     ):

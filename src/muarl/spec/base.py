@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 
 class Spec(BaseModel):
@@ -14,6 +14,12 @@ class Spec(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+    def to_yaml(self, *, schema: str | None = None, defaults: bool = False) -> str:
+        """The YAML that loads back as an equal spec; see `muarl.spec.dump_spec`."""
+        from muarl.spec.dump import dump_spec  # which writes all models, and so imports this one
+
+        return dump_spec(self, schema=schema, defaults=defaults)
 
 
 class OneOf(Spec):
@@ -43,6 +49,24 @@ PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 
 EnvName = Annotated[str, Field(pattern=ENV_NAME_PATTERN)]
 """Name of an environment variable that holds a secret; the secret itself is never written."""
+
+Text = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"file": {"type": "string"}},
+                    "required": ["file"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+"""A text, or `{file: rules.md}`: a file that holds it, relative to the spec."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec
+from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
 from muarl.spec.calls import Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.knobs import KnobsSpec
@@ -59,7 +59,7 @@ class TaskSourceSpec(Spec):
 class PersonaSpec(Spec):
     """A manner of being a user."""
 
-    style: str
+    style: Text
     """Her manner in words, for LLM users and for readers."""
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How often she is drawn, beside the other personas of a task: 2 is twice as often as 1."""
@@ -126,8 +126,9 @@ class DomainSpec(Spec):
     """Name of the domain, in its task files and in reports."""
     summary: str
     """The domain in a sentence, for people."""
-    rules: str
-    """What the agent must follow; it reads them before anything else, as its system prompt."""
+    rules: Text
+    """What the agent must follow; it reads them before anything else, as its system prompt.
+    A text, or the file that holds it: `{file: rules.md}`."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
     writes: list[str] = []
@@ -201,3 +202,7 @@ class DomainSpec(Spec):
             for index, server in enumerate(servers)
             if isinstance(server, SqlToolsSpec)
         ]
+
+
+TEXTS = (("rules",), ("personas", "*", "style"))
+"""Where a file may stand for a text; `*` is any key."""

@@ -40,6 +40,23 @@ def overlaid(base: Node, over: Node, shape: Shape) -> Node:
     return merged
 
 
+def with_defaults(root: Node, shape: Shape) -> None:
+    """Lay each item of a list over what the items share.
+
+    Args:
+        root: A document with `defaults` and `tasks`; changed.
+        shape: What an item may be.
+    """
+    defaults, items = root.children.get("defaults"), root.children.get("tasks")
+    if defaults is None or items is None:
+        return
+    for at, item in items.children.items():
+        if isinstance(at, int) and isinstance(item.data, dict) and isinstance(defaults.data, dict):
+            whole = overlaid(defaults, item, shape)
+            whole.place, whole.mended = item.place, None  # it is the item, with more in it
+            items.children[at], items.data[at] = whole, whole.data
+
+
 def setting(text: str) -> Node:
     """The document that `--set a.b=c` lays over others, `{a: {b: c}}`.
 

@@ -12,20 +12,21 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from muarl.errors import Problem, SpecError
-from muarl.spec import variables
+from muarl.spec import texts, variables
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
-from muarl.spec.domain import DomainSpec
+from muarl.spec.domain import TEXTS, DomainSpec
 from muarl.spec.explain import describe, explain
 from muarl.spec.kinds import of_another_kind
-from muarl.spec.layers import overlaid, refer_from, setting
+from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.presets import overlay_file
-from muarl.spec.references import domain_findings, misspelt_splits, run_findings, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings
 from muarl.spec.run import PATHS, RunSpec
+from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
-from muarl.spec.task import TasksFile
+from muarl.spec.task import TasksFile, TaskSpec
 from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
@@ -203,6 +204,10 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     if variables.BEGINS in text:
         is_run = model is RunSpec
         problems += variables.fill_in(root, os.environ) if is_run else variables.refuse(root)
+    if model is TasksFile:
+        with_defaults(root, Shape(TaskSpec))
+    if model is DomainSpec:
+        problems += texts.read_in(root, TEXTS, path.parent)
     return root, problems
 
 

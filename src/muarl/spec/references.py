@@ -153,20 +153,6 @@ def _letters(name: str) -> str:
     return re.sub(r"[0-9]", "", name)
 
 
-def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
-    """Files a run names that do not exist, and training on what is evaluated."""
-    if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
-        yield Finding(("domain",), no_file(folder, run.domain))
-    elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
-        yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
-    if run.model.path is not None and not os.path.isdir(folder / run.model.path):
-        yield Finding(("model", "path"), no_file(folder, run.model.path, "folder"))
-    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
-        if spec is not None and spec.split == run.eval.split:
-            message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
-            yield Finding((part, "split"), message)
-
-
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
     """Splits a run names that its domain does not have."""
     for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo), ("eval", run.eval)):

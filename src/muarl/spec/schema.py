@@ -38,8 +38,30 @@ def newest_version(model: type[Spec]) -> int:
 def schema_files() -> dict[str, str]:
     """File name to text of every schema, `domain.v1.json` and so on."""
     schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
+    schemas["tasks"] = _with_defaults(schemas["tasks"])
     schemas[OVERLAY] = {**_partial(RunSpec.model_json_schema()), "required": ["version"]}
     return {schema_name(kind): _schema(kind, schema) for kind, schema in schemas.items()}
+
+
+def _with_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of tasks, where a task must give only what the file's defaults do not."""
+    needed = [("goal",), ("personas",), ("gold",), ("user", "requests")]
+    schema["$defs"]["TaskSpec"]["required"] = ["id"]
+    del schema["$defs"]["UserGoalSpec"]["required"]
+    schema["allOf"] = []
+    for *above, last in needed:
+        given: dict[str, Any] = {"required": [last]}
+        missing: dict[str, Any] = {"required": [last]}
+        for key in above:
+            given = {"properties": {key: {"type": "object", **given}}, "required": [key]}
+            missing = {"properties": {key: missing}}
+        schema["allOf"].append(
+            {
+                "if": {"properties": {"defaults": given}, "required": ["defaults"]},
+                "else": {"properties": {"tasks": {"items": missing}}},
+            }
+        )
+    return schema
 
 
 def _partial(schema: Any) -> Any:

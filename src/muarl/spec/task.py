@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from muarl.spec.base import Id, Spec
 from muarl.spec.calls import Who
@@ -110,6 +110,43 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+class UserDefaultsSpec(Spec):
+    """What all users of a file's tasks share."""
+
+    requests: Annotated[list[RequestSpec], Field(min_length=1)] | None = None
+    """Of tasks that give none."""
+    facts: list[FactSpec] | None = None
+    """Of tasks that give none."""
+    never_says: list[str] | None = None
+    """Of tasks that give none."""
+
+
+class TaskDefaultsSpec(Spec):
+    """What the tasks of a file share.
+
+    Mappings are merged key by key; whatever else a task gives replaces what stands here, lists too.
+    """
+
+    split: Id | None = None
+    """Of tasks that give none; likewise all that follows."""
+    goal: str | None = None
+    """The goal in words."""
+    personas: Annotated[list[Id], Field(min_length=1)] | None = None
+    """Personas that can play a task."""
+    user: UserDefaultsSpec | None = None
+    """A part of the goal as a ledger."""
+    world: dict[str, Any] | None = None
+    """Merged over the domain's world, and a task's own over it."""
+    gold: list[GoldCallSpec] | None = None
+    """Calls that solve a task."""
+    reward: list[PredicateSpec] | None = None
+    """All must hold for reward 1."""
+    training_reward: list[PredicateSpec] | None = None
+    """Counts instead while training."""
+    metrics: list[PredicateSpec] | None = None
+    """Observed, never scored."""
+
+
 class TasksFile(Spec):
     """A file of tasks, `tasks.yaml`."""
 
@@ -117,5 +154,35 @@ class TasksFile(Spec):
     """Version of this file's form."""
     domain: Id
     """Domain they belong to."""
+    defaults: TaskDefaultsSpec | None = None
+    """What all tasks of this file share. It becomes part of each of them as the file is read."""
     tasks: list[TaskSpec]
     """The tasks."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_defaults(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("tasks"), (list, tuple)):
+            return data
+        given = _as_given(data.get("defaults"))
+        if not isinstance(given, Mapping):
+            return data
+        return {**data, "tasks": [_merged(given, _as_given(task)) for task in data["tasks"]]}
+
+    @model_validator(mode="after")
+    def _defaults_are_given(self) -> TasksFile:
+        # Kept and written, they would be given anew to a task that says it wants none: `user: null`.
+        self.__dict__["defaults"] = None
+        return self
+
+
+def _as_given(value: Any) -> Any:
+    """A model as the mapping that it was made from."""
+    return value.model_dump(exclude_unset=True) if isinstance(value, Spec) else value
+
+
+def _merged(defaults: Any, given: Any) -> Any:
+    if not isinstance(defaults, Mapping) or not isinstance(given, Mapping):
+        return given
+    both = {key: _merged(defaults[key], given[key]) for key in defaults.keys() & given.keys()}
+    return {**defaults, **given, **both}

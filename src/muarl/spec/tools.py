@@ -81,6 +81,9 @@ class AnyToolsSpec(Spec):
     """Whether calls of the `writes` tools change something outside the dialogue's own world, such as
     a database. A dialogue that made such a call is never run again after a fault. Left out: no for
     `python` and `sql` and for a `command` that shows its state, yes for any other."""
+    at_once: Annotated[int, Field(gt=0)] | None = None
+    """Calls that it answers at once, over all dialogues; those beyond wait, task by task. Left out:
+    as many as `rollout.at_once.calls` lets through to all servers together."""
     start_timeout_s: Seconds = 30.0
     """Seconds the server may take to start and list its tools."""
     call_timeout_s: Seconds = 30.0

@@ -59,8 +59,10 @@ class LlmUserSpec(Spec):
     """How one of the candidates is drawn."""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
     """How often a message that breaks her contract is sampled; after that it is a user fault."""
-    guards: tuple[GuardName, ...] = GUARD_NAMES
+    guards: list[GuardName] = list(GUARD_NAMES)
     """What of her contract her messages are held to; each is a deterministic check."""
+    tool_rounds: Positive = 8
+    """Where she has a device: answers in a row in which she may call tools before she must speak."""
     knobs: KnobsSpec = KnobsSpec()
     """Behaviours she is steered to, whatever the persona says of the same ones."""
 

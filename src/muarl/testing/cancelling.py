@@ -41,7 +41,6 @@ def cancel_everywhere(
     *,
     backend: str,
     around: Around | None = None,
-    step: int = 1,
     check: Callable[[], None] = lambda: None,
 ) -> int:
     """Cancel `work` at its first wait, then anew at its second, and so on, until it ends by itself.
@@ -54,7 +53,6 @@ def cancel_everywhere(
         backend: "asyncio" or "trio".
         around: Opens what the work uses and what is not cancelled, such as an engine or a server;
             `work` gets it as its argument. It is given a moment to notice that the work is over.
-        step: 1 for every wait, n for every n-th.
         check: Called each time after the event loop has ended, to look for more.
 
     Returns:
@@ -69,7 +67,7 @@ def cancel_everywhere(
     """
     times = 0
     while True:
-        wait = 1 + times * step
+        wait = 1 + times
         before = _threads_and_children()
         was_cancelled, left = _run(work, wait, backend, around)
         left += _lasting(before)

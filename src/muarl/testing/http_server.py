@@ -147,6 +147,8 @@ class HttpServer:
         """Let nobody in. Cancelling `serve` would do, but asyncio forgets who just then came in."""
         with anyio.CancelScope(shield=True):
             await self._door.aclose()
+            # On asyncio whoever was just about to accept slipped in and waits for ever; anyio 4.
+            await self._door.aclose()
 
     async def _connected(self, stream: SocketStream) -> None:
         self.live += 1

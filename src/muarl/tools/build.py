@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, SqlToolsSpec, ToolsSpec
 from muarl.tools.carrier import Limits
+from muarl.tools.gated import GatedToolServer
 from muarl.tools.protocol import ToolServer
 from muarl.tools.secrets import Secrets
 
@@ -28,7 +29,7 @@ def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPytho
         load_python: Resolves what `python` names.
     """
     servers = {
-        spec.label: _server(spec, folder, partial(load_python, index=index))
+        spec.label: _gated(spec, _server(spec, folder, partial(load_python, index=index)))
         for index, spec in enumerate(specs)
     }
     if len(servers) == 1:
@@ -36,6 +37,10 @@ def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPytho
     from muarl.tools.several import SeveralToolServers
 
     return SeveralToolServers(servers)
+
+
+def _gated(spec: ToolsSpec, server: ToolServer) -> ToolServer:
+    return server if spec.at_once is None else GatedToolServer(server, spec.at_once)
 
 
 def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) -> ToolServer:

@@ -35,7 +35,8 @@ async def open_engine(
     """
     limits = run.rollout
     if run.engine.vllm_server is not None:
-        async with open_servers(run.engine.vllm_server, model, model_folder) as engine:
+        spec, length = run.engine.vllm_server, limits.context_tokens
+        async with open_servers(spec, length, model, model_folder) as engine:
             yield engine
     elif run.engine.vllm is not None:
         async with VllmPolicy(

@@ -33,7 +33,8 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
     if run.engine.vllm is not None:
         require_vllm()
     if run.engine.vllm_server is not None:
-        await require_servers(run.engine.vllm_server, trains=trains)
+        length = run.rollout.context_tokens
+        await require_servers(run.engine.vllm_server, length, trains=trains)
 
 
 async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:

@@ -20,8 +20,8 @@ from muarl.train.weights import Engine, by_disk, probe_of
 _log = logging.getLogger(__name__)
 
 
-def server_policy(spec: VllmServerSpec) -> VllmServerPolicy:
-    """The policy that a run file describes."""
+def server_policy(spec: VllmServerSpec, context_tokens: int) -> VllmServerPolicy:
+    """The policy that a run file describes, for dialogues of so many tokens."""
     return VllmServerPolicy(
         spec.endpoints,
         api_key_env=spec.api_key_env,
@@ -29,28 +29,30 @@ def server_policy(spec: VllmServerSpec) -> VllmServerPolicy:
         sync_timeout_s=spec.sync_timeout_s,
         logprob_tolerance=spec.logprob_tolerance,
         weights_dir=spec.weights_dir,
+        context_tokens=context_tokens,
     )
 
 
-async def require_servers(spec: VllmServerSpec, *, trains: bool) -> None:
+async def require_servers(spec: VllmServerSpec, context_tokens: int, *, trains: bool) -> None:
     """Look at the servers without sampling more than a few tokens.
 
     Raises:
         SetupError: One is not there, or not started as the run needs it.
     """
-    async with server_policy(spec) as policy:
+    async with server_policy(spec, context_tokens) as policy:
         if trains:
             policy.require_weight_sync()
 
 
 @asynccontextmanager
 async def open_servers(
-    spec: VllmServerSpec, model: PreTrainedModel, model_folder: Path
+    spec: VllmServerSpec, context_tokens: int, model: PreTrainedModel, model_folder: Path
 ) -> AsyncIterator[Engine]:
     """Connect to the servers and make sure that they hold the model's weights.
 
     Args:
         spec: Which.
+        context_tokens: Of the longest dialogue.
         model: The trainer's model.
         model_folder: Holds the same weights, for the message to whoever has to start a server.
 
@@ -58,7 +60,8 @@ async def open_servers(
         SetupError: A server is not there, or has other weights and takes no new ones.
         WeightSyncError: A server does not answer with the weights it was given.
     """
-    async with server_policy(spec) as policy, _sync(spec, policy, model) as sync:
+    servers = server_policy(spec, context_tokens)
+    async with servers as policy, _sync(spec, policy, model) as sync:
         probe = await anyio.to_thread.run_sync(probe_of, model)
         gap = await policy.probe_gap(probe)
         if gap > policy.logprob_tolerance:

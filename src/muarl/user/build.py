@@ -22,7 +22,7 @@ class Users:
     def __init__(self, located: Located[DomainSpec]) -> None:
         self._located = located
         self._spec = located.spec
-        self._clients: dict[LlmUserSpec, ChatClient] = {}
+        self._clients: dict[tuple[object, ...], ChatClient] = {}
         self._recorded: dict[str, Recorded] = {}
 
     def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
@@ -113,9 +113,10 @@ class Users:
         """One for all dialogues: what it learns of the endpoint's health concerns them all."""
         from muarl.user.llm import chat_client
 
-        if spec not in self._clients:
-            self._clients[spec] = chat_client(spec)
-        return self._clients[spec]
+        whom = (spec.base_url, spec.model, spec.api_key_env, spec.timeout_s)
+        if whom not in self._clients:
+            self._clients[whom] = chat_client(spec)
+        return self._clients[whom]
 
     def _problem(self, message: str) -> SpecError:
         return SpecError([self._located.problem(("user",), message)])

@@ -109,7 +109,7 @@ def _choices(request: RequestSpec, told: frozenset[str]) -> Iterator[frozenset[s
 def _secret(task: TaskSpec, known: Iterable[str]) -> tuple[str, ...]:
     """Identifiers among the arguments of gold calls that none of the known texts holds."""
     texts = list(known)
-    values = {text for call in task.gold for text in _texts(call.arguments)}
+    values = {text for call in task.gold if call.by == "agent" for text in _texts(call.arguments)}
     return tuple(
         sorted(
             value

@@ -1,6 +1,7 @@
 """A user played by an LLM.
 
-She sees her goal, her manner and what was said aloud; never tool calls, tool results or reasoning.
+She sees her goal, her manner, what was said aloud and her own device, if she has one; never the
+policy's tool calls, their results or reasoning.
 Only she ends the dialogue (law L4): by the stop marker at the end of what she says, outside her
 own reasoning. What cannot be a user's message, or breaks her contract, is sampled again, and after
 that it is her fault.
@@ -9,6 +10,8 @@ that it is her fault.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 from muarl.errors import UserError
 from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_reasoning
@@ -20,9 +23,11 @@ from muarl.spoken import says
 from muarl.user.candidates import Candidate, ask_for, candidates_in, draw
 from muarl.user.contract import Contract
 from muarl.user.guards import Said, breach_of
+from muarl.user.handling import speak
 from muarl.user.knobs import Dice
 from muarl.user.knobs.slips import slip
-from muarl.user.role import RULES, STOP, role_of
+from muarl.user.protocol import Device
+from muarl.user.role import ACTING_RULES, RULES, STOP, role_of
 from muarl.user.steering import PLAIN, Direction, Steering
 
 _EXCERPT = 200
@@ -68,12 +73,22 @@ class LlmUser:
         self._contract = contract or Contract(known=(goal, persona.style, *persona.goals))
         self._dice = Dice(persona.knobs if knobs is None else knobs, seed)
         self._steering = Steering(self._dice, self._contract, script)
-        role = role_of(persona, goal, self._steering.always())
-        if spec.candidates > 1:
-            role = f"{role}\n\n{ask_for(spec.candidates)}"
+        self._role = partial(role_of, persona, goal, self._steering.always())
+        self._device: Device | None = None
+        self._acted = False
         # Her own lines are the model's ("assistant"), the agent's are the other side's ("user").
-        self._said = [ChatMessage("system", role)]
+        self._said = [self._system()]
         self._heard: list[str] = []
+
+    def take(self, device: Device) -> None:
+        self._device = device
+        self._said[0] = self._system()
+
+    def _system(self) -> ChatMessage:
+        role = self._role(acts=self._device is not None)
+        if self._spec.candidates > 1:
+            role = f"{role}\n\n{ask_for(self._spec.candidates)}"
+        return ChatMessage("system", role)
 
     async def open(self) -> UserReply:
         return await self._speak(_CUE, PLAIN)
@@ -96,12 +111,9 @@ class LlmUser:
         breaches: list[str] = []
         kind = why = excerpt = ""
         for attempt in range(self._spec.tries):
-            answer = await self._client.complete(
-                asked,
-                seed=derive_seed(self._seed, len(self._said), attempt),
-                temperature=self._spec.temperature,
-                max_tokens=self._spec.max_tokens * self._spec.candidates,
-            )
+            answer, deeds = await self._ask(asked, attempt)
+            asked = [*asked, *deeds]
+            self._said += deeds
             sound: list[Candidate] = []
             for candidate in self._candidates(answer):
                 text, stop = split_stop(candidate.text)
@@ -122,6 +134,34 @@ class LlmUser:
             f"tries: the last {why}: {excerpt!r}",
             kind,
         )
+
+    async def _ask(
+        self, asked: list[ChatMessage], attempt: int
+    ) -> tuple[ChatReply, list[ChatMessage]]:
+        """Her next message, and what she did on her device before it."""
+        first = derive_seed(self._seed, len(self._said), attempt)
+        temperature = self._spec.temperature
+        max_tokens = self._spec.max_tokens * self._spec.candidates
+        if self._device is None:
+            answer = await self._client.complete(
+                asked, seed=first, temperature=temperature, max_tokens=max_tokens
+            )
+            return answer, []
+        answer, deeds = await speak(
+            self._client,
+            asked,
+            self._device,
+            rounds=self._spec.tool_rounds,
+            seed=lambda number: derive_seed(first, number),
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        if deeds:
+            self._acted = True
+            # What her device told her is no invention.
+            told = (deed.content for deed in deeds if deed.role == "tool")
+            self._contract = replace(self._contract, known=(*self._contract.known, *told))
+        return answer, deeds
 
     def _candidates(self, answer: ChatReply) -> Iterator[Candidate]:
         """What she might say by an answer; one that is none of its form is a single message."""
@@ -152,9 +192,14 @@ class LlmUser:
             text,
             stop,
             heard=self._heard,
-            before=[message.content for message in self._said if message.role == "assistant"],
+            before=[
+                message.content
+                for message in self._said
+                if message.role == "assistant" and not message.tool_calls
+            ],
             contract=self._contract,
-            instructions=RULES,
+            instructions=RULES if self._device is None else ACTING_RULES,
+            acted=self._acted,
             withheld=self._steering.withheld,
             may_change=direction.may_change,
         )

@@ -33,6 +33,8 @@ class Check(StrEnum):
     """Looking at something changes neither world nor reward."""
     REACH = "reach"
     """Every fact that a task needs can be known."""
+    SYNC = "sync"
+    """What keeps the user's device in step settles at once, and gives the same every time."""
     COVERAGE = "coverage"
     """Every tool is of use in some task."""
     FUZZ = "fuzz"

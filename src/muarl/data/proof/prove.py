@@ -13,6 +13,7 @@ from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
 from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import read_findings, reads_of
+from muarl.data.proof.sides import deed_findings, sync_findings
 from muarl.data.proof.splits import split_findings
 from muarl.data.proof.watch import watching
 from muarl.domain import Domain
@@ -152,7 +153,8 @@ class _Prover:
             return
         self._on_step("gold calls")
         await self._prove_gold()
-        if any(finding.check is Check.GOLD for finding in proof.findings):
+        await self._prove_sync()
+        if any(finding.check in (Check.GOLD, Check.SYNC) for finding in proof.findings):
             return
         self._on_step("reads")
         await self._prove_reads()
@@ -179,6 +181,16 @@ class _Prover:
             whole = len(idle) == len(subject.domain.tasks(split))
             proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
 
+    async def _prove_sync(self) -> None:
+        """One finding says it of all tasks."""
+        if any(finding.check is Check.GOLD for finding in self.proof.findings):
+            return
+        for tasks in self.subject.tasks.values():
+            for task in spread(tasks, self._dialogues):
+                if found := await sync_findings(self.subject, task):
+                    self.proof.findings += found
+                    return
+
     async def _prove_reads(self) -> None:
         """Extra reads change nothing; one finding for a tool that writes, one for each task."""
         subject = self.subject
@@ -198,6 +210,7 @@ class _Prover:
                 self._used |= used
             for task in tasks:
                 found += await reach_findings(subject, task, public, reads)
+                found += deed_findings(subject, task)
         self.proof.findings += found
 
     async def _prove_dialogues(self) -> None:

@@ -126,7 +126,7 @@ function dialogueView(episode, data) {
     h("details", { class: "fold" }, h("summary", {}, "System prompt"), h("pre", {}, data.systems[episode.system])),
     h("details", { class: "fold" }, h("summary", {}, `Tools (${data.toolsets[episode.tools].length})`),
       data.toolsets[episode.tools].map((tool) => h("div", { class: "tool" }, h("code", {}, tool.name), " ", tool.description, h("pre", {}, tool.parameters)))),
-    bubble("user", "user", episode.opening.act, episode.opening.text),
+    replyView(episode.opening),
     episode.turns.flatMap((turn, i) => turnView(turn, i, episode, strips)),
     h("div", { class: "ending" }, `${episode.outcome.replaceAll("_", " ")}`),
     h("h4", {}, "World, first to last"),
@@ -165,7 +165,16 @@ function turnView(turn, index, episode, strips) {
     turn.calls.map(callView));
   return [agent,
     turn.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed"), changesView(turn.changes)),
-    turn.reply && bubble("user", "user", turn.reply.act, turn.reply.text || h("em", {}, "(says nothing)"), turn.reply.stop && h("em", { class: "leaves" }, " (leaves)")),
+    turn.reply && replyView(turn.reply),
+  ].flat().filter(Boolean);
+}
+
+function replyView(reply) {
+  const deeds = reply.calls.length > 0 && h("div", { class: "bubble user" },
+    h("p", { class: "who" }, "user, on her own device; the agent sees none of it"), reply.calls.map(callView));
+  return [deeds,
+    reply.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed by the user"), changesView(reply.changes)),
+    bubble("user", "user", reply.act, reply.text || h("em", {}, "(says nothing)"), reply.stop && h("em", { class: "leaves" }, " (leaves)")),
   ].filter(Boolean);
 }
 

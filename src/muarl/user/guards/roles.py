@@ -47,7 +47,7 @@ def role_flip(said: Said) -> str:
 
 
 def unexecuted_action(said: Said) -> str:
-    """She claims to have done something, and used no tool of hers in this turn."""
+    """She claims to have done something, and has used no tool of hers."""
     if said.acted:
         return ""
     found = _DEED.search(said.text.replace("’", "'"))

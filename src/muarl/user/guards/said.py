@@ -21,7 +21,7 @@ class Said:
         contract: Hers.
         instructions: What she was told about how to write.
         withheld: Facts that she keeps until she is asked, whatever the contract says.
-        acted: She used a tool of her own in this turn.
+        acted: She has used a tool of her own.
         may_change: She may change her mind in this message.
     """
 
