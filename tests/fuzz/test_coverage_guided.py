@@ -24,7 +24,9 @@ def test_what_coverage_guides_to_is_accepted_or_refused_without_a_fault() -> Non
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     for name, one in figures["targets"].items():
         GUIDED[name] = f"{one['inputs']} inputs guided by coverage ({one['became']})"
-    assert figures["findings"] == 0, figures["targets"]
+    found = [finding for one in figures["targets"].values() for finding in one["findings"]]
+    assert not found, "\n".join(map(str, found))
+    assert figures["findings"] == 0
     assert done.returncode == 0
     # One dialogue makes several calls, and one spoiled spec is none.
     assert all(one["inputs"] > 0 for one in figures["targets"].values())
