@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import guide
 import pytest
-from documents import ROOT, blocks
+from documents import ROOT, blocks, outputs
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
@@ -23,9 +24,14 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl init cinema",
+    ".venv/bin/muarl check cinema",
+    ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
+    ".venv/bin/muarl report runs/cinema-expert",
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
+    ".venv/bin/muarl check domains/library",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -37,13 +43,13 @@ PLAN = [
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
-    ".venv/bin/muarl check domains/library",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
     ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
+    ".venv/bin/muarl play cinema --persona terse --calls": "tests/docs/test_authoring_guide.py does",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
@@ -118,6 +124,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     said: dict[str, str] = {}
     for command in PLAN:
         code, said[command], errors = carry_out(command, clone, environment)
+        if command.endswith(" init cinema"):
+            guide.write(clone)  # what the guide makes of it, before it goes on
         assert code == 0, f"{command}\n{said[command]}\n{errors[-4000:]}"
         assert "Traceback" not in errors
 
@@ -130,6 +138,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
     (scored,) = (out for command, out in said.items() if " score " in command)
     assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
+    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
+        assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 
