@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from oracle_desk import desk, play
 from test_scripted_user import CANCEL, SEND, converse, fact, script
 
+from muarl.errors import UserError
 from muarl.record import Episode, UserReply
 from muarl.spec import KnobsSpec, PersonaSpec, RequestSpec, UserGoalSpec
 from muarl.spec.knobs import ANSWERS, INTERRUPTIONS
@@ -320,3 +321,11 @@ def test_a_persona_speaks_in_her_length_tone_and_language(
         her = ScriptedUser(phrases, manner, goal, "train", random.Random(seed))
         heard.add(converse(her, ["..."])[1].text)
     assert heard == said
+
+
+def test_words_that_a_task_forbids_are_her_fault() -> None:
+    goal = UserGoalSpec(requests=[CANCEL], never_says=["cancel W1"])
+    her = ScriptedUser(script(), PersonaSpec(style="plain"), goal, "train", random.Random(0))
+    with pytest.raises(UserError, match="her words for 'open' hold 'cancel W1'") as error:
+        converse(her, [])
+    assert error.value.breach == "forbidden"
