@@ -18,6 +18,8 @@ the words, the ledger and the tools' record (tier T0). *Better* says which way, 
 `compare` is for what is neither good nor bad by itself, and is read beside people or another user.
 """
 
+_FAULTS = 31
+
 
 def figures_page() -> str:
     """All figures, metric by metric, and what monitors watch."""
@@ -39,6 +41,11 @@ def _metrics() -> Iterator[str]:
         for at, name, says, unit, better, source in NEEDS_REFERENCE:
             if at == number:
                 yield f"| `{name}` | {says} | {unit} | {better} | {source} |"
+        if number == _FAULTS:
+            yield (
+                "| `faults` | dialogues that ended by no doing of either side, and in parentheses those "
+                "in which the simulator broke its contract; in no other figure | dialogues | lower | muarl |"
+            )
         yield ""
 
 
