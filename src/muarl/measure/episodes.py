@@ -166,6 +166,6 @@ def _lines(episode: Episode) -> Iterator[Line]:
 
 def _uses(turn: Turn) -> Sequence[ToolUse]:
     return [
-        ToolUse(call.name, call.arguments, result.content, result.is_error)
+        ToolUse(result.name, call.arguments, result.content, result.is_error)
         for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
     ]

@@ -175,6 +175,7 @@ async def roll_out(
                 policy_for=who.policy_for,
                 observer=observer,
                 load=who.load,
+                perturb=run.rollout.perturb,
             )
             await stream_round(
                 todo,
