@@ -46,7 +46,7 @@ class Catalogue:
     def true_name(self, name: str) -> str:
         """The server's name of the tool that a name stands for; as it is if it stands for none."""
         entry = self._entries.get(name)
-        return name if entry is None else entry.tool
+        return name if entry is None or entry.decoy else entry.tool
 
     def refusal(self, call: ToolCall) -> ToolResult | None:
         """What answers a call that is not for the server: of a decoy, or of a name not in the list."""
