@@ -33,6 +33,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -159,7 +160,9 @@ def floor_step(args: argparse.Namespace, model: PreTrainedModel, samples: list[S
     return step
 
 
-def trl_step(args: argparse.Namespace, model: PreTrainedModel, samples: list[Sample]) -> Step:
+def trl_step(
+    args: argparse.Namespace, model: PreTrainedModel, samples: list[Sample], folder: str
+) -> Step:
     """TRL's loss of a whole group, on tokens, masks and log-probs that it is given."""
     from datasets import Dataset
     from tokenizers import Tokenizer
@@ -172,7 +175,7 @@ def trl_step(args: argparse.Namespace, model: PreTrainedModel, samples: list[Sam
         model=model,
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
         args=GRPOConfig(
-            output_dir=str(Path(args.scratch)),
+            output_dir=folder,
             use_cpu=True,
             bf16=False,
             gradient_checkpointing=args.trl_checkpointing,
@@ -228,14 +231,18 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     """One way, in this process."""
     torch.set_num_threads(args.threads)
     model, samples = build_model(args, args.vocab[0]), build_samples(args, args.vocab[0])
-    if args.way == "trl":
-        step = trl_step(args, model, samples)
-    elif args.way == "floor":
-        step = floor_step(args, model, samples)
-    elif args.way == "plain":
-        step = plain_step(model, samples)
-    else:
-        step = kernel_step(args, model, samples)
+    with tempfile.TemporaryDirectory() as folder:
+        if args.way == "trl":
+            return cost(args, model, trl_step(args, model, samples, folder))
+    if args.way == "floor":
+        return cost(args, model, floor_step(args, model, samples))
+    if args.way == "plain":
+        return cost(args, model, plain_step(model, samples))
+    return cost(args, model, kernel_step(args, model, samples))
+
+
+def cost(args: argparse.Namespace, model: PreTrainedModel, step: Step) -> dict[str, float]:
+    """What a step costs."""
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     gc.collect()
@@ -262,7 +269,7 @@ def in_own_process(args: argparse.Namespace, way: str, vocab_size: int) -> dict[
     keys = ("group", "shared", "own", "sampled", "hidden", "layers", "max_tokens", "threads")
     settings = [f"--{key.replace('_', '-')}={getattr(args, key)}" for key in (*keys, "repeat")]
     command = [sys.executable, __file__, f"--way={way}", f"--vocab={vocab_size}", *settings]
-    command += [f"--scratch={args.scratch}", *(["--trl-checkpointing"] * args.trl_checkpointing)]
+    command += ["--trl-checkpointing"] * args.trl_checkpointing
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     say(f"vocabulary {vocab_size}, {way}: {found}")
@@ -283,7 +290,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--trl-checkpointing", action="store_true", help="TRL's own default")
-    parser.add_argument("--scratch", default="/tmp/muarl-benchmark-kernel")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.way:

@@ -48,6 +48,7 @@ _READ = [
     "forgot",
     "could",
     "also",
+    "right",
 ]
 
 

@@ -57,6 +57,7 @@ def _validated(located: Located[DomainSpec], task: TaskSpec, reference: str) -> 
     """A generated task, which may have been made or changed without being looked at."""
     said = f"{reference} returned a TaskSpec that is none"
     try:
+        task = task.with_personas(located.spec.personas)
         return TaskSpec.model_validate(task.model_dump(warnings=False), strict=True)
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]

@@ -75,3 +75,9 @@ def test_every_argument_of_a_verb_is_in_the_reference(verb: str) -> None:
     assert helped
     assert [option for option in helped if option != "-h" and f"`{option}" not in section] == []
     assert "| |" not in section, "an argument without help"
+
+
+def test_the_committed_reference_of_figures_is_fresh() -> None:
+    page = Path(__file__).parents[2] / "docs" / "user-figures.md"
+    fresh = documents()["user-figures.md"]
+    assert page.read_text(encoding="utf-8") == fresh, "run `muarl schema --docs docs`"

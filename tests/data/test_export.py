@@ -103,6 +103,7 @@ def test_a_sample_row_has_a_number_for_every_token() -> None:
         "sample": 0,
         "domain": "desk",
         "persona": "plain",
+        "user": "",
         "split": "train",
         "outcome": "completed",
         "part": 0,

@@ -51,6 +51,11 @@ def blocks() -> list[Block]:
     return found
 
 
+def outputs() -> list[str]:
+    """What documents show to come out: blocks of `text`."""
+    return [block.text for block in blocks() if block.language == "text"]
+
+
 def anchors(text: str) -> set[str]:
     """What a link may name behind `#`: headings, as GitHub spells them, and places marked so."""
     headings = [

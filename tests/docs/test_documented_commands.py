@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import guide
 import pytest
-from documents import ROOT, blocks
+from documents import ROOT, blocks, outputs
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
+USERS = ".venv/bin/muarl users"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
 TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
 PLAN = [
@@ -23,9 +25,14 @@ PLAN = [
     ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
+    ".venv/bin/muarl init cinema",
+    ".venv/bin/muarl check cinema",
+    ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
+    ".venv/bin/muarl report runs/cinema-expert",
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
+    ".venv/bin/muarl check domains/library",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -37,19 +44,24 @@ PLAN = [
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
-    ".venv/bin/muarl check domains/library",
+    ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
+    f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",
+    f"{USERS} runs/users/agreeable --reference runs/users/honest",
+    f"{USERS} runs/quickstart --phase train",
     ".venv/bin/python benchmarks/worlds.py --json --mb 0.5 --live 64 --times 50",
 ]
 """Commands that are carried out, in order."""
 
 ELSEWHERE = {
     ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
+    ".venv/bin/muarl play cinema --persona terse --calls": "tests/docs/test_authoring_guide.py does",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
     ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",
     ".venv/bin/muarl check domains/tickets": "likewise",
+    "python benchmarks/user_metrics.py --json": "its parts are tests/measure",
     "python benchmarks/quickstart.py --json": "takes half an hour; its parts are tested",
 }
 """Commands that are not, and why."""
@@ -118,6 +130,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     said: dict[str, str] = {}
     for command in PLAN:
         code, said[command], errors = carry_out(command, clone, environment)
+        if command.endswith(" init cinema"):
+            guide.write(clone)  # what the guide makes of it, before it goes on
         assert code == 0, f"{command}\n{said[command]}\n{errors[-4000:]}"
         assert "Traceback" not in errors
 
@@ -126,10 +140,16 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert said[".venv/bin/muarl report runs/quickstart"].strip() == "runs/quickstart/report.html"
     assert said[PLAN[1]].splitlines()[-1] == "sound"
     assert "20 dialogues in runs/quickstart-rollout/episodes.journal, 0 faults" in said[PLAN[3]]
-    (replayed,) = (out for command, out in said.items() if " replay " in command)
+    (replayed,) = (out for command, out in said.items() if "replay runs/quickstart" in command)
     assert replayed == "40 episodes are as recorded, 0 differ, 0 faults were left out\n"
     (scored,) = (out for command, out in said.items() if " score " in command)
     assert "on 20 dialogues; 0 gained, 0 lost, 0 faults" in scored
+    (panel,) = (out for command, out in said.items() if command.endswith("runs/users/flipped"))
+    marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
+    assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
+    assert "reward" not in marked
+    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
+        assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 

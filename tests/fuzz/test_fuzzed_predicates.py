@@ -61,6 +61,8 @@ LEAVES: list[dict[str, Any]] = [
     {"called": {"tool": "cancel", "arguments": {"order_id": "W1"}, "before": "look"}},
     {"called": {"tool": "look", "at_least": 1, "at_most": 2}},
     {"never_called": {"tool": "cancel", "arguments": {"n": 3}}},
+    {"called": {"tool": "look", "by": "user", "arguments": {"order_id": "W1"}}},
+    {"never_called": {"tool": "look", "by": "user"}},
     {"said": {"text": "$1,234.50 on March 3rd, 2026"}},
     {"never_said": {"text": "B-7"}},
     {"count": {"of": "questions", "at_most": 1}},
@@ -135,7 +137,7 @@ def drawn(data: st.DataObject) -> Evidence:
         world=worlds[0],
         gold_world=worlds[1],
         turns=turns,
-        opening=data.draw(texts),
+        opening=reply(data),
         writes=["cancel"],
         judges=LenientJudges(),
         begin=base.fork,
@@ -148,26 +150,37 @@ texts = st.lists(st.sampled_from([*SAID, *TEXTS]) | st.text(max_size=6), max_siz
 
 def turn(data: st.DataObject) -> Turn:
     """A message with calls and their answers, or one that the user answered."""
-    calls = tuple(
-        ToolCall(f"c{i}", data.draw(st.sampled_from(["cancel", "look", ""])), arguments)
-        for i, arguments in enumerate(data.draw(st.lists(_arguments, max_size=3)))
-    )
-    results = [
-        ToolResult(call.id, call.name, data.draw(texts), is_error=data.draw(st.booleans()))
-        for call in calls
-    ]
-    acts = st.sampled_from(["", "confirm", "deny", "stop"])
-    reply = None if calls and data.draw(st.booleans()) else UserReply("", act=data.draw(acts))
+    calls, results = made(data)
     return Turn(
-        message=Message("assistant", data.draw(texts), tool_calls=calls),
+        message=Message("assistant", data.draw(texts), tool_calls=tuple(calls)),
         sample=0,
         start=0,
         end=0,
         finish_reason=data.draw(st.sampled_from(["stop", "length"])),
         policy_version=0,
         results=results,
-        reply=reply,
+        reply=None if calls and data.draw(st.booleans()) else reply(data),
     )
+
+
+def reply(data: st.DataObject) -> UserReply:
+    """What the user said, and what she called on a device of hers before."""
+    calls, results = made(data)
+    act = data.draw(st.sampled_from(["", "confirm", "deny", "did:look", "stop"]))
+    return UserReply(data.draw(texts), act=act, calls=calls, results=results)
+
+
+def made(data: st.DataObject) -> tuple[list[ToolCall], list[ToolResult]]:
+    """Calls, and their answers."""
+    calls = [
+        ToolCall(f"c{i}", data.draw(st.sampled_from(["cancel", "look", ""])), arguments)
+        for i, arguments in enumerate(data.draw(st.lists(_arguments, max_size=3)))
+    ]
+    results = [
+        ToolResult(call.id, call.name, data.draw(texts), is_error=data.draw(st.booleans()))
+        for call in calls
+    ]
+    return calls, results
 
 
 _arguments = st.just({"order_id": "W1", "n": 3.0}) | st.dictionaries(

@@ -27,6 +27,16 @@ def test_dialogues_of_people_come_back_as_they_were(tmp_path: Path) -> None:
     assert measure([GOOD, other]).dialogues == 2
 
 
+def test_the_documented_dialogue_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "user-metrics.md").read_text(encoding="utf-8")
+    shown = msgspec.json.decode(page.partition("```json\n")[2].partition("```")[0])
+    (found,) = read_dialogues(write(tmp_path / "x.jsonl", shown))
+    figures = measure([found]).figures
+    assert figures["premature_disclosure"].value == figures["premature_termination"].value == 0
+    assert figures["answers"].value == figures["contract"].value == 1
+    assert {t.agreement.share for t in judge_tier([View(found)], CATALOGUE).values()} == {1}
+
+
 def test_who_speaks_twice_is_taken_together_and_a_greeting_is_left_out(tmp_path: Path) -> None:
     lines = [("agent", "Hello!"), ("user", "Hi."), ("user", "My lamp broke."), ("agent", "Oh.")]
     raw = {"id": "a", "task": "t", "lines": [{"speaker": s, "text": t} for s, t in lines]}

@@ -212,6 +212,20 @@ def test_one_of_several_candidates_is_drawn_and_it_alone_is_remembered() -> None
     assert drawn["yes"] > drawn["sure"] > drawn["fine"] > 0
 
 
+def test_verbalized_sampling_undoes_the_collapse_of_a_model_that_always_says_the_same() -> None:
+    def repeat_share(spec: dict[str, Any], said: str) -> float:
+        first = Counter(talk(user(said, spec=spec, seed=seed)[0])[0].text for seed in range(100))
+        return first.most_common(1)[0][1] / 100
+
+    assert 1 - repeat_share({}, "yes") <= 0.05
+    several = {
+        "messages": [
+            {"text": t, "probability": p} for t, p in (("a", 0.4), ("b", 0.35), ("c", 0.25))
+        ]
+    }
+    assert 1 - repeat_share({"candidates": 3}, json.dumps(several)) >= 0.4  # 0.6 expected
+
+
 def test_the_draw_may_be_uniform() -> None:
     found = [Candidate("a", 0.99), Candidate("b", 0.01)]
 

@@ -59,10 +59,11 @@ def documents() -> dict[str, str]:
     """Path below the documents' folder to the text of each generated page."""
     # These look at every verb and every model, and are not for an editor.
     from muarl.cli._reference import cli_page
+    from muarl.measure.page import figures_page
     from muarl.spec.reference import reference_pages
 
     pages = {f"reference/{name}": text for name, text in reference_pages().items()}
-    return {"cli.md": cli_page(), **pages}
+    return {"cli.md": cli_page(), **pages, "user-figures.md": figures_page()}
 
 
 def _write(files: Mapping[Path, str]) -> None:

@@ -217,8 +217,9 @@ def user_cues(text: str) -> frozenset[str]:
         >>> sorted(user_cues("Yes please. What does the blue one cost?"))
         ['affirm', 'ask', 'polite']
     """
-    found = {cue for cue, pattern in _USER.items() if _anywhere(pattern, text)}
-    if any(_asks(plain(sentence)) for sentence in sentences(text)):
+    said = _sentences(text)
+    found = {cue for cue, pattern in _USER.items() if any(map(pattern.search, said))}
+    if any(map(_asks, said)):
         found.add("ask")
     if "agent" in found:  # an agent's question is none of hers
         found.discard("ask")
@@ -263,7 +264,8 @@ def agent_cues(text: str) -> frozenset[str]:
         >>> sorted(agent_cues("I'm sorry, I can't do that. Anything else?"))
         ['offer', 'refuse']
     """
-    found = {cue for cue, pattern in _AGENT.items() if _anywhere(pattern, text)}
+    said = _sentences(text)
+    found = {cue for cue, pattern in _AGENT.items() if any(map(pattern.search, said))}
     if requests(text):
         found.add("ask")
     return frozenset(found)
@@ -272,7 +274,7 @@ def agent_cues(text: str) -> frozenset[str]:
 def requests(text: str) -> list[str]:
     """Sentences in which an agent asks to be told something; not for a yes, not whether there is more."""
     found = []
-    for sentence in map(plain, sentences(text)):
+    for sentence in _sentences(text):
         asks = sentence.endswith("?") or _REQUEST.search(sentence)
         if asks and not _AGENT["confirm"].search(sentence) and not _AGENT["offer"].search(sentence):
             found.append(sentence)
@@ -289,9 +291,9 @@ def asks_for_value(sentence: str) -> bool:
     return not _YES_OR_NO.search(sentence)
 
 
-def _anywhere(pattern: re.Pattern[str], text: str) -> bool:
-    """Sentence by sentence, so that `^` is the beginning of any of them."""
-    return any(pattern.search(plain(sentence)) for sentence in sentences(text))
+def _sentences(text: str) -> list[str]:
+    """What patterns are matched against: one by one, so that `^` is the beginning of any of them."""
+    return [plain(sentence) for sentence in sentences(text)]
 
 
 def _asks(sentence: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+
+from msgspec import structs
 
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
 from muarl.measure.transcript import Fact, Goal, Line, ToolUse, Transcript
-from muarl.record import Episode, Turn
+from muarl.messages import ToolCall, ToolResult
+from muarl.record import Episode, UserReply
 from muarl.spec import FactSpec, GoldCallSpec, PersonaSpec, RequestSpec, TaskSpec
 from muarl.spec.wording import disclosure
 
@@ -52,24 +55,33 @@ class EpisodeReader:
 
     def transcript(self, episode: Episode, task: TaskSpec) -> Transcript:
         """One episode, played on `task`."""
-        key, persona = episode.key, self._domain.spec.personas[episode.persona]
-        own = task.user.facts if task.user is not None else []
-        return Transcript(
+        key = episode.key
+        return structs.replace(
+            self.before(task, episode.persona),
             id=str(key),
-            task=key.task_id,
             lines=tuple(_lines(episode)),
-            persona=episode.persona,
             user=episode.user or self._user,
             policy=self._policy or key.phase,
             group="/".join(map(str, key.group)),
             outcome=episode.outcome.value,
             reward=episode.reward,
-            instruction=task.goal,
-            facts=self._facts(own, task, persona),
-            goals=self._goals(task, persona),
-            phrases=self._phrases,
-            changes_mind=persona.changes_mind,
             sampled_tokens=episode.num_sampled,
+        )
+
+    def before(self, task: TaskSpec, persona: str) -> Transcript:
+        """A dialogue before it begins: what its user knows and wants."""
+        manner = self._domain.spec.personas[persona]
+        own = task.user.facts if task.user is not None else []
+        return Transcript(
+            id="",
+            task=task.id,
+            lines=(),
+            persona=persona,
+            instruction=task.goal,
+            facts=self._facts(own, task, manner),
+            goals=self._goals(task, manner),
+            phrases=self._phrases,
+            changes_mind=manner.changes_mind,
         )
 
     def _facts(
@@ -151,21 +163,24 @@ def _shared(call: GoldCallSpec, request: RequestSpec) -> int:
 
 def _lines(episode: Episode) -> Iterator[Line]:
     """The user's lines and, between them, what the agent said to her, after the tools it used."""
-    yield Line("user", episode.opening.text, act=episode.opening.act, stop=episode.opening.stop)
+    yield _reply(episode.opening)
     uses: list[ToolUse] = []
     for turn in episode.turns:
-        uses += _uses(turn)
+        uses += _uses(turn.message.tool_calls, turn.results)
         if turn.reply is None:
             continue
         yield Line("agent", turn.message.content, uses=tuple(uses))
         uses = []
-        yield Line("user", turn.reply.text, act=turn.reply.act, stop=turn.reply.stop)
+        yield _reply(turn.reply)
     if uses:  # a terminal tool, or a cap
         yield Line("agent", "", uses=tuple(uses))
 
 
-def _uses(turn: Turn) -> Sequence[ToolUse]:
-    return [
-        ToolUse(result.name, call.arguments, result.content, result.is_error)
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
-    ]
+def _reply(said: UserReply) -> Line:
+    uses = tuple(_uses(said.calls, said.results))
+    return Line("user", said.text, act=said.act, stop=said.stop, uses=uses)
+
+
+def _uses(calls: Iterable[ToolCall], results: Iterable[ToolResult]) -> Iterator[ToolUse]:
+    for call, result in zip(calls, results, strict=False):
+        yield ToolUse(result.name, call.arguments, result.content, result.is_error)

@@ -32,6 +32,31 @@ _BINS = 5
 """Bins of difficulty: fifths of the reference's success."""
 
 
+NEEDS_REFERENCE = (
+    (
+        27,
+        "calibration_error",
+        "expected calibration error of success on the tasks both have, binned by their difficulty",
+        "share",
+        "lower",
+        "USI",
+    ),
+    (
+        28,
+        "distances",
+        (
+            "Jensen-Shannon divergence of acts, states and outcomes, Wasserstein-1 distance of each "
+            "figure that is a mean, in all dialogues and in each outcome class; beside it, how far two "
+            "halves of the reference are apart"
+        ),
+        "bits, or the figure's",
+        "lower",
+        "GroupPersona; Simulated Customers Never Walk Away",
+    ),
+)
+"""Number, name, meaning, unit, better and source of what only a reference gives."""
+
+
 class Distance(msgspec.Struct, frozen=True):
     """How far a corpus is from a reference, by one figure in one outcome class.
 

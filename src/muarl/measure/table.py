@@ -28,6 +28,7 @@ class Measured(msgspec.Struct, frozen=True):
         tasks: What they are about.
         faults: Dialogues that ended by no doing of either side.
         user_faults: Those of them in which the simulator broke its contract.
+        reward: Mean reward of those that were scored: what a user is not to be judged by.
         figures: Figure to estimate; figures that nothing could be said about are left out.
     """
 
@@ -35,6 +36,7 @@ class Measured(msgspec.Struct, frozen=True):
     tasks: int
     faults: int
     user_faults: int
+    reward: Interval
     figures: dict[str, Interval]
 
     @property
@@ -52,6 +54,7 @@ def views_of(transcripts: Iterable[Transcript]) -> list[View]:
 def measure(
     transcripts: Iterable[Transcript],
     *,
+    views: Sequence[View] | None = None,
     seed: int = 0,
     figures: Mapping[str, Figure] = CATALOGUE,
     resamples: int = RESAMPLES,
@@ -60,12 +63,13 @@ def measure(
 
     Args:
         transcripts: The corpus.
+        views: Its views, where they were made already.
         seed: Draws the bootstraps.
         figures: Which.
         resamples: Draws behind each interval.
     """
     transcripts = list(transcripts)
-    views = views_of(transcripts)
+    views = views_of(transcripts) if views is None else views
     tasks = by_task(views)
     found = {name: _estimate(figure, tasks, seed, resamples) for name, figure in figures.items()}
     return Measured(
@@ -73,6 +77,14 @@ def measure(
         tasks=len(tasks),
         faults=len(transcripts) - len(views),
         user_faults=sum(t.outcome == Outcome.USER_FAULT for t in transcripts),
+        reward=mean_share(
+            {
+                task: [v.transcript.reward for v in on_it if v.transcript.reward is not None]
+                for task, on_it in tasks.items()
+            },
+            seed=seed,
+            resamples=resamples,
+        ),
         figures={name: interval for name, interval in found.items() if interval.value is not None},
     )
 

@@ -6,7 +6,7 @@ What was said is matched with what the user knows. All by the words, the ledger 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, 
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import entities, plain, shape, words
 from muarl.record import Outcome
-from muarl.spoken import holds, tokens
+from muarl.spoken import holds, says, tokens
 from muarl.world.compare import equal
 
 OPENING = "opening"
@@ -218,6 +218,7 @@ class _Reader:
         unasked = tuple(fact for fact in first if fact.id not in self._asked)
         for use in line.uses:
             self._known |= entities(use.result)
+        self._fulfil(line.uses)
         turn = UserTurn(
             index=self._num_user,
             text=line.text,
@@ -292,7 +293,7 @@ class _Reader:
 
     def _false(self, text: str, asks_for: tuple[str, ...]) -> frozenset[str]:
         """Values that fit a slot of hers, are not hers, and came from no tool."""
-        said = tokens(text)
+        heard = text.casefold()
         her_words = {fact.value.casefold() for fact, _ in self._facts}
         found = set()
         for fact, _ in self._facts:
@@ -301,9 +302,21 @@ class _Reader:
             if looks := shape(fact.value):
                 found |= {v for v in looks.findall(text) if not entities(v) <= self._true}
             for other in fact.others:
-                if other.casefold() not in her_words and holds(said, tokens(other)):
+                name = other.casefold()
+                if name in heard and name not in her_words and says(text, other):
                     found.add(other)
         return frozenset(found)
+
+    def _fulfil(self, uses: Iterable[ToolUse]) -> None:
+        """Requests all of whose calls were made are settled, whoever made them."""
+        for use in uses:
+            if use.failed:
+                continue
+            for at, goal in enumerate(self._transcript.goals):
+                if not self._settled[at] and any(_same(use, call) for call in goal.calls):
+                    made = self._made.setdefault(at, [])
+                    made.append(use)
+                    self._settled[at] = all(any(_same(u, c) for u in made) for c in goal.calls)
 
     def _settle(self, line: Line, cues: set[str]) -> None:
         """Requests are settled by what fulfils them, by a refusal, or by word that they are done.
@@ -312,14 +325,7 @@ class _Reader:
         so announces a request that is fulfilled already, if there is one; else it settles the next.
         """
         goals = self._transcript.goals
-        for use in line.uses:
-            if use.failed:
-                continue
-            for at, goal in enumerate(goals):
-                if not self._settled[at] and any(_same(use, call) for call in goal.calls):
-                    self._made.setdefault(at, []).append(use)
-                    if all(any(_same(u, call) for u in self._made[at]) for call in goal.calls):
-                        self._settled[at] = True
+        self._fulfil(line.uses)
         if not cues & {"done", "refuse", "transfer"}:
             return
         if "transfer" in cues:

@@ -89,6 +89,7 @@ def _episode(episode: Episode, system: int, tools: int) -> dict[str, Any]:
         "task": key.task_id,
         "sample": key.sample,
         "persona": episode.persona,
+        "user": episode.user,
         "split": episode.split,
         "task_hash": episode.task_hash,
         "content_hash": episode.content_hash,
@@ -129,6 +130,8 @@ def _reply(reply: UserReply) -> dict[str, Any]:
         "text": reply.text,
         "stop": reply.stop,
         "act": reply.act,
+        "knobs": reply.knobs,
+        "breaches": reply.breaches,
         "calls": _calls(reply.calls, reply.results),
         "changes": [_change(change) for change in reply.changes],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
 from muarl.spec.calls import Who
@@ -97,17 +97,28 @@ class ActionSpec(Spec):
     that she does not know."""
 
 
+PLAIN_UNDERSTOOD = {"confirm": ["shall i"], "refuse": ["cannot"], "done": ["anything else"]}
+"""What shows the acts by which a dialogue gets on, where a domain names none of them."""
+
+
+def _with_plain(given: dict[str, list[str]]) -> dict[str, list[str]]:
+    return given if PLAIN_UNDERSTOOD.keys() & given.keys() else {**given, **PLAIN_UNDERSTOOD}
+
+
 class UserScriptSpec(Spec):
     """How scripted users of this domain understand the policy and speak."""
 
-    understands: dict[str, list[str]]
+    understands: Annotated[dict[str, list[str]], AfterValidator(_with_plain)] = Field(
+        default={}, validate_default=True
+    )
     """What the policy does (`confirm`: asks for a yes, `ask:<fact>`, `do:<action>`: asks her to do or
     to look at something, `refuse`, `done`) to phrases by which she knows it, wherever they stand in a
-    message, in capitals or not. The first that is found counts, in the order of the file."""
+    message, in capitals or not. The first that is found counts, in the order of the file. Where none
+    of `confirm`, `refuse` and `done` is given, `shall i`, `cannot` and `anything else` show them."""
     actions: dict[Id, ActionSpec] = {}
     """What she can be asked to do on her device, by the name that `do:<action>` has for it."""
-    phrasings: SplitPhrasings
-    """Split to act to templates. Acts: `open`, `next`, `ask:<intent>`, `tell:<fact>`, `confirm`,
+    phrasings: SplitPhrasings = {}
+    """Split to act to templates; left out, she speaks plain English. Acts: `open`, `next`, `ask:<intent>`, `tell:<fact>`, `confirm`,
     `deny`, `change`, `accept_refusal`, `unknown`, `unclear`, `stop`, `abandon`; and, with words of
     their own where none are given, `partly:<fact>`, `refuse`, `silence`, `digress`, `unavailable`,
     `push_back`, `challenge`, `pass`. After an action she says `did:<action>`, or `failed:<action>` if
@@ -140,8 +151,8 @@ class DomainSpec(Spec):
     """What the tools read and write; each dialogue begins with a copy of its own."""
     device: DeviceSpec | None = None
     """What the user can do herself, with tools of her own: dual control."""
-    tasks: TaskSourceSpec
-    """What users want, and how it is known that they got it."""
+    tasks: TaskSourceSpec = TaskSourceSpec(files=["tasks.yaml"])
+    """What users want, and how it is known that they got it; left out, `tasks.yaml` beside it."""
     personas: dict[Id, PersonaSpec] = Field(min_length=1)
     """Manners of being a user; a task names those that can play it."""
     user: UserScriptSpec | None = None

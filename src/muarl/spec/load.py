@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TypeVar
@@ -64,12 +65,16 @@ def load_tasks_file(path: str | Path, domain: DomainSpec | None = None) -> Locat
 
     Args:
         path: The file.
-        domain: If given, personas and wordings that tasks name must exist in it.
+        domain: If given, personas and wordings that tasks name must exist in it, and tasks that name
+            no personas get all of its.
 
     Raises:
         SpecError: Everything that is wrong with the file and the names in it.
     """
     tasks = load_spec(path, TasksFile)
+    if domain is not None:
+        named = [task.with_personas(domain.personas) for task in tasks.spec.tasks]
+        tasks = replace(tasks, spec=tasks.spec.model_copy(update={"tasks": named}))
     tasks.refuse(tasks_findings(tasks.spec, domain))
     return tasks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -76,8 +76,8 @@ class TaskSpec(Spec):
     wording, or evaluation would show what was learned by heart."""
     goal: str
     """The goal in words, for LLM users and for readers."""
-    personas: list[Id] = Field(min_length=1)
-    """Personas that can play this task; one is drawn per group."""
+    personas: list[Id] = Field(default=[], min_length=1)
+    """Personas that can play this task, of which one is drawn; left out, all of the domain's."""
     user: UserGoalSpec | None = None
     """The goal as a ledger, for scripted users."""
     world: dict[str, Any] = {}
@@ -90,6 +90,10 @@ class TaskSpec(Spec):
     """Counts instead while training; default: the domain's `training_reward`, else the reward."""
     metrics: list[PredicateSpec] | None = None
     """Observed, never scored; default: the domain's."""
+
+    def with_personas(self, all_of_them: Iterable[str]) -> TaskSpec:
+        """The same, with those of the domain where it names none."""
+        return self if self.personas else self.model_copy(update={"personas": [*all_of_them]})
 
     @property
     def content_hash(self) -> str:

@@ -98,20 +98,27 @@ def fitting(
     persona: PersonaSpec,
 ) -> list[str]:
     """Templates of an act that need only known facts."""
-    return [t for t in templates(act, split, script, persona) if slots(t) <= known]
+    found = [t for t in templates(act, split, script, persona) if slots(t) <= known]
+    kind, _, intent = act.partition(":")
+    if found or kind != "ask" or script.phrasings:
+        return found
+    return [" ".join([intent.replace("_", " "), *(f"{{{fact}}}" for fact in sorted(known))])]
 
 
 def templates(act: str, split: str, script: UserScriptSpec, persona: PersonaSpec) -> list[str]:
     """How a persona words an act: her own words, her language's, her tone's, the domain's."""
     voices = [script.voices.get(v, {}) for v in (persona.language, persona.tone) if v]
     built_in: SplitPhrasings = {"any": BUILT_IN}
-    for phrasings in (persona.phrasings, *voices, script.phrasings, built_in):
+    own = script.phrasings or {"any": PLAIN}
+    for phrasings in (persona.phrasings, *voices, own, built_in):
         found = [
             template for name in (split, "any") for template in phrasings.get(name, {}).get(act, [])
         ]
         if found:
             return found
     kind, _, fact = act.partition(":")
+    if kind == "tell" and fact and not script.phrasings:
+        return [f"{{{fact}}}"]
     general = fact and kind in ("partly", *OF_DEEDS)
     return templates(kind, split, script, persona) if general else []
 
@@ -146,3 +153,17 @@ BUILT_IN: Phrasings = {
     "failed": ["it does not let me: {result}", "that did not work: {result}"],
 }
 """Words of the acts that knobs and actions bring about, for domains that have none of their own."""
+
+PLAIN: Phrasings = {
+    "open": ["hello, {request}", "hi, {request}, please", "please {request}"],
+    "next": ["and {request}, please"],
+    "change": ["no, wait, rather {request}"],
+    "confirm": ["yes", "yes, please"],
+    "deny": ["no, {request}"],
+    "unknown": ["i do not know"],
+    "unclear": ["sorry?"],
+    "stop": ["thanks, bye"],
+    "abandon": ["never mind, bye"],
+}
+"""Words of a domain that gives no phrasings at all. A request is worded as its intent and what may be
+told (`cancel W17`), a fact by its value."""

@@ -28,6 +28,7 @@ from muarl.train.grpo import (
 )
 from muarl.train.rollouts import roll_out
 from muarl.train.stage import stage_of
+from muarl.train.users_watched import UsersWatched
 from muarl.train.weights import Engine
 
 _KL_SAMPLES = 32
@@ -68,13 +69,19 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     await engine.sync(first)
     reference = load_model(cold_model)
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
+    users = UsersWatched(at.domain, at.folder.lines())
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
-        await _iteration(at, iteration, trainer, reference, engine)
+        await _iteration(at, iteration, trainer, reference, engine, users)
 
 
 async def _iteration(
-    at: RunAtWork, iteration: int, trainer: Trainer, reference: PreTrainedModel, engine: Engine
+    at: RunAtWork,
+    iteration: int,
+    trainer: Trainer,
+    reference: PreTrainedModel,
+    engine: Engine,
+    users: UsersWatched,
 ) -> None:
     spec = at.run.grpo
     assert spec is not None
@@ -134,6 +141,7 @@ async def _iteration(
         "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),
+        "users": await users.observe(iteration, groups),
         "policy_version": iteration,
         "lr": grpo_lr(iteration, spec),
         "rollout_s": rollout_s,

@@ -87,6 +87,13 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
 
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:
-    """What a run reads again and again, and nobody must write over: its domain, and its model."""
+    """What a run reads again and again, and nobody must write over: domain, model, recorded users."""
     model = run.spec.model.path
-    return [run.resolve(run.spec.domain), *([run.resolve(model)] if model else [])]
+    domain = run.resolve(run.spec.domain)
+    folder = domain if domain.is_dir() else domain.parent
+    recorded = [user.replay.file for _, user in run.spec.user.users() if user.replay]
+    return [
+        domain,
+        *([run.resolve(model)] if model else []),
+        *(folder / file for file in recorded),
+    ]

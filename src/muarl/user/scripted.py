@@ -13,6 +13,7 @@ from dataclasses import replace
 from muarl.errors import UserError
 from muarl.record import UserReply
 from muarl.spec import KnobsSpec, PersonaSpec, UserGoalSpec, UserScriptSpec
+from muarl.spoken import says
 from muarl.user.deeds import Unknown, do
 from muarl.user.flow import Flow, Move
 from muarl.user.knobs import BEHAVIOURS, Dice
@@ -65,6 +66,7 @@ class ScriptedUser:
         self._flow = Flow(script, persona, goal, split, self._dice, BEHAVIOURS)
         self._words = Words(script, persona, split, rng)
         self._script = script
+        self._never_says = goal.never_says
         self._device: Device | None = None
         self._deeds = 0
 
@@ -99,5 +101,8 @@ class ScriptedUser:
 
     def _reply(self, move: Move) -> UserReply:
         text = slip(self._words.say(move), self._flow.values, self._dice)
+        for never in self._never_says:
+            if says(text, never):
+                raise UserError(f"her words for {move.act!r} hold {never!r}", "forbidden")
         knobs, chances = self._dice.taken()
         return UserReply(text, move.stop, move.act, knobs, chances)

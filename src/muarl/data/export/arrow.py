@@ -26,6 +26,7 @@ _IDENTITY = [
     ("sample", pa.int64()),
     ("domain", pa.string()),
     ("persona", pa.string()),
+    ("user", pa.string()),
     ("split", pa.string()),
     ("outcome", pa.string()),
 ]
@@ -77,6 +78,7 @@ SCHEMAS: dict[What, Any] = {
             ("task_hash", pa.string()),
             ("content_hash", pa.string()),
             ("fault", pa.string()),
+            ("breach", pa.string()),
             ("error", pa.string()),
             ("reward", pa.float64()),
             ("advantage", pa.float64()),

@@ -74,6 +74,7 @@ def episode_rows(
             "task_hash": episode.task_hash,
             "content_hash": episode.content_hash,
             "fault": episode.fault,
+            "breach": episode.breach,
             "error": episode.error,
             "reward": episode.reward,
             "advantage": advantage.get(episode.key),
@@ -98,6 +99,7 @@ def _identity(episode: Episode) -> Row:
         "sample": key.sample,
         "domain": episode.domain,
         "persona": episode.persona,
+        "user": episode.user,
         "split": episode.split,
         "outcome": episode.outcome.value,
     }

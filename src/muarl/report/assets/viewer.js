@@ -111,12 +111,18 @@ function shownTable(shown) {
       h("tbody", {}, phases.map((phase) => h("tr", {}, h("th", { scope: "row" }, phase), ["failed", "passed", "fault"].map((verdict) => cell(phase, verdict)))))));
 }
 
+// What she did, the knobs that made her do it, and what her guard threw away before.
+function actOf(reply) {
+  return [reply.act, reply.knobs?.length ? `knobs: ${reply.knobs.join(", ")}` : null,
+    reply.breaches?.length ? `sampled again: ${reply.breaches.join(", ")}` : null].filter(Boolean).join(" · ");
+}
+
 function dialogueView(episode, data) {
   const strips = episode.samples.map((sample, i) => tokenStrip(sample, i, data.tokens));
   return [
     h("header", {},
       h("h3", {}, h("span", { class: `verdict ${episode.verdict}` }, VERDICT_MARKS[episode.verdict]), ` ${episode.task}`),
-      h("p", { class: "meta" }, [episode.persona, episode.outcome.replaceAll("_", " "),
+      h("p", { class: "meta" }, [episode.persona, episode.user, episode.outcome.replaceAll("_", " "),
         episode.reward === null ? "not scored" : `reward ${number(episode.reward)}`, episode.id, `split ${episode.split}`,
         `task hash ${episode.task_hash}`,
         episode.content_hash ? `content hash ${episode.content_hash}` : null,
@@ -174,7 +180,7 @@ function replyView(reply) {
     h("p", { class: "who" }, "user, on her own device; the agent sees none of it"), reply.calls.map(callView));
   return [deeds,
     reply.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed by the user"), changesView(reply.changes)),
-    bubble("user", "user", reply.act, reply.text || h("em", {}, "(says nothing)"), reply.stop && h("em", { class: "leaves" }, " (leaves)")),
+    bubble("user", "user", actOf(reply), reply.text || h("em", {}, "(says nothing)"), reply.stop && h("em", { class: "leaves" }, " (leaves)")),
   ].filter(Boolean);
 }
 

@@ -1,0 +1,58 @@
+"""The users of a training, watched for collapse from iteration to iteration.
+
+What is seen stands under `users` in the iteration's line of the metrics:
+
+    {"figures": {"repeats_text": 0.41, "act_entropy": 0.52, ...}, "alarms": ["iteration 7: ..."]}
+
+and in one line of the log; what fires is a warning there and on the display.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio.to_thread
+
+from muarl.domain import Domain
+from muarl.measure.episodes import EpisodeReader
+from muarl.measure.monitors import Monitors, watched
+from muarl.scheduler import Group
+
+_log = logging.getLogger(__name__)
+
+
+class UsersWatched:
+    """Watches one run.
+
+    Args:
+        domain: Whose users they are.
+        lines: The run's metrics so far: a resumed run's monitors go on where they were.
+    """
+
+    def __init__(self, domain: Domain, lines: Iterable[Mapping[str, Any]]) -> None:
+        self._reader = EpisodeReader(domain)
+        self._monitors = Monitors()
+        for line in lines:
+            if line["kind"] == "iteration" and "users" in line:
+                self._monitors.observe(line["iteration"], line["users"]["figures"])
+
+    async def observe(self, iteration: int, groups: Sequence[Group]) -> dict[str, Any]:
+        """Look at the dialogues of an iteration, in a worker thread; what goes into the metrics."""
+        episodes = [episode for group in groups for episode in group.episodes]
+
+        def look() -> dict[str, float | None]:
+            return watched(self._reader.read(episodes))
+
+        figures = await anyio.to_thread.run_sync(look)
+        _log.info("users in iteration %d: %s", iteration, _in_words(figures))
+        alarms = [str(alarm) for alarm in self._monitors.observe(iteration, figures)]
+        for alarm in alarms:
+            _log.warning("users: %s", alarm)
+        return {"figures": figures, "alarms": alarms}
+
+
+def _in_words(figures: Mapping[str, float | None]) -> str:
+    known = {name: value for name, value in figures.items() if value is not None}
+    return ", ".join(f"{name} {value:.3f}" for name, value in known.items())
