@@ -8,6 +8,7 @@ import pytest
 from documents import ROOT, blocks
 from ruamel.yaml import YAML
 
+from muarl.spec import load_run
 from muarl.spec.perturb import FAMILIES
 from muarl.spec.run import EvalSpec, RolloutSpec
 
@@ -32,7 +33,9 @@ def test_the_settings_shown_are_settings() -> None:
     overlay, training = (YAML(typ="safe", pure=True).load(text) for text in _of("yaml"))
     assert EvalSpec.model_validate(overlay["eval"]).perturb["transition"].rates
     assert RolloutSpec.model_validate(training["rollout"]).perturb.rates
-    assert (ROOT / "specs" / "perturbed.yaml").is_file()
+    specs = ROOT / "specs"
+    laid_over = load_run(specs / "quickstart.yaml", specs / "overlays" / "perturbed.yaml")
+    assert laid_over.spec.eval.perturb["all"].rates
 
 
 @pytest.mark.parametrize("kind", [kind for kinds in FAMILIES.values() for kind in kinds])
