@@ -17,6 +17,7 @@ from documents import ROOT, blocks, outputs
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 USERS = ".venv/bin/muarl users"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
+EVAL = ".venv/bin/muarl eval specs/quickstart.yaml"
 TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
 PLAN = [
     "make quickstart",
@@ -45,6 +46,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
     f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",

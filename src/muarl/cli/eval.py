@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(spec.threads)
     from muarl.cli._status import endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
+    from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import (
@@ -89,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     moved = spec.moved(located.path.parent, out)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
+    costs: dict[float, list[Robustness]] = {}
     with (
         RunFolder.opened(
             out,
@@ -104,22 +107,27 @@ def run(args: argparse.Namespace) -> int:
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
-            episodes = await play(
-                domain,
-                spec,
-                args.model,
-                phase="eval",
+            played = partial(
+                play,
+                *(domain, spec, args.model),
                 temperature=temperature,
                 folder=folder,
                 progress=progress,
                 stop=stop,
                 observer=observation,
             )
+            episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
             found.append((temperature, summary, fields))
+            costs[temperature] = []
+            for name, perturb in spec.eval.perturb.items():
+                under = await played(phase=f"perturbed:{name}", perturb=perturb)
+                cost = robustness(name, episodes, under, seed=spec.seed)
+                folder.log("perturbed", temperature=temperature, **msgspec.to_builtins(cost))
+                costs[temperature].append(cost)
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
@@ -129,7 +137,8 @@ def run(args: argparse.Namespace) -> int:
         run_interruptibly(work)
     for temperature, summary, fields in found:
         if args.json:
-            answer(json.dumps({"temperature": temperature, **fields}))
+            perturbed = msgspec.to_builtins(costs[temperature])
+            answer(json.dumps({"temperature": temperature, **fields, "perturbed": perturbed}))
             continue
         answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
@@ -143,6 +152,8 @@ def run(args: argparse.Namespace) -> int:
         for line in removals(summary.removed):
             answer(f"  {line}")
         answer(f"  {in_words(fields['observed'])}")
+        for line in in_lines(costs[temperature]):
+            answer(f"  {line}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)
 

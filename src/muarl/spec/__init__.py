@@ -14,6 +14,7 @@ from muarl.spec.load import load_spec as load_spec
 from muarl.spec.load import load_task_files as load_task_files
 from muarl.spec.load import load_tasks_file as load_tasks_file
 from muarl.spec.located import Located as Located
+from muarl.spec.perturb import PerturbSpec as PerturbSpec
 from muarl.spec.predicate import PredicateSpec as PredicateSpec
 from muarl.spec.predicate import RewardFile as RewardFile
 from muarl.spec.run import RunSpec as RunSpec

@@ -20,7 +20,7 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
-from muarl.spec import RunSpec, TaskSpec
+from muarl.spec import PerturbSpec, RunSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.train.engines import open_engine, shared_prompt
 from muarl.train.progress import Progress
@@ -104,6 +104,7 @@ async def play(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    perturb: PerturbSpec | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -117,6 +118,7 @@ async def play(
         progress: Told after each task.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        perturb: How often users and tools are perturbed.
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
     async with player(domain, run, model) as who:
@@ -135,6 +137,7 @@ async def play(
                 phase=f"eval:{phase}:T{temperature:g}",
                 temperature=temperature,
                 load=who.load,
+                perturb=perturb,
             )
 
 
@@ -181,6 +184,7 @@ async def roll_out(
                 policy_for=who.policy_for,
                 observer=observer,
                 load=who.load,
+                perturb=run.rollout.perturb,
             )
             await stream_round(
                 todo,
