@@ -131,3 +131,12 @@ def test_what_goes_with_a_run_does_not_go_with_a_grid_and_the_other_way_round(
         assert said in " ".join(ending.lines)
     ending = muarl("eval", grid, "--dry-run")
     assert (ending.code, "run: shop/run.yaml" in ending.out) == (0, True)
+
+
+def test_a_grid_is_checked_with_its_run_and_domain(muarl: InProcess, grid: Path) -> None:
+    ending = muarl("check", grid, "--offline")
+    assert (ending.code, "specs are valid" in ending.out) == (0, True)
+    spoil(grid, "cold: idle", "cold: idol")
+    ending = muarl("check", grid, "--offline")
+    assert ending.code == 2
+    assert "unknown policy 'idol'; did you mean 'idle'?" in " ".join(ending.lines)
