@@ -34,6 +34,8 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
+    ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -152,6 +154,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert "reward" not in marked
     for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
+    (grid,) = (out for command, out in said.items() if "grid-expert" in command)
+    assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 

@@ -1,9 +1,15 @@
-"""`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals."""
+"""`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals.
+
+`muarl eval GRID.yaml`: several policies with several users on the same tasks: success, pass^k,
+differences paired by task, and how much of what training gained is kept with users that it was not
+trained with. docs/generalisation.md says what that means.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,32 +21,49 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import (
     add_otel,
     add_out,
+    add_resume,
     add_run,
     answer_run,
     finite,
     name_of_run,
     run_of,
 )
+from muarl.cli._grid import USAGE, run_grid
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
+from muarl.spec.kinds import kind_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     add_run(parser)
     parser.add_argument(
-        "--model", type=Path, required=True, metavar="FOLDER", help="a run's folder, or a model's"
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="a run's folder, or a model's; a grid names its own",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per temperature")
     parser.add_argument(
-        "--at-least", type=finite, metavar="SHARE", help="exit 1 if the first success is below"
+        "--json", action="store_true", help="print one JSON object per temperature, or per grid"
+    )
+    parser.add_argument(
+        "--at-least",
+        type=finite,
+        metavar="SHARE",
+        help="exit 1 if the first success is below; of a grid, the least share of the gain kept",
     )
     add_otel(parser)
-    add_out(parser, "runs/<name of the run file>-eval")
+    add_out(parser, "runs/<name of the file>-eval")
+    add_resume(parser, "go on with a grid that was broken off")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate at each temperature of the run file."""
+    """Evaluate at each temperature of the run file, or a grid."""
+    if kind_of(args.spec[0]) == "grid":
+        return run_grid(args)
+    if wrong := _not_of_a_run(args):
+        print(f"muarl eval: error: {wrong}", file=sys.stderr)
+        return USAGE
     located = run_of(args)
     spec = located.spec
     if args.dry_run:
@@ -133,3 +156,10 @@ def run(args: argparse.Namespace) -> int:
             answer(f"  {line}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)
+
+
+def _not_of_a_run(args: argparse.Namespace) -> str:
+    """What of the arguments does not go with a run file."""
+    if args.resume or args.accept_changes:
+        return "--resume goes on with a grid; evaluate a run anew, with --overwrite"
+    return "" if args.model else "a run file needs --model, the folder of what is evaluated"

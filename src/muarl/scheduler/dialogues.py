@@ -85,6 +85,7 @@ class DialogueRunner:
         temperature: float | None = None,
         observer: Observer | None = None,
         load: ReadLoad | None = None,
+        users_drawn_in: str | None = None,
         perturb: PerturbSpec | None = None,
     ) -> None:
         """Prepare.
@@ -99,6 +100,8 @@ class DialogueRunner:
             temperature: None takes that of `limits`.
             observer: Told what happens.
             load: Reads how busy the policies' engine is; see `load_of`.
+            users_drawn_in: Phase by whose keys users are drawn, so that in several phases the same
+                ones are met; None: each episode's own.
             perturb: How often users and tools are perturbed.
         """
         self._domain = domain
@@ -110,6 +113,7 @@ class DialogueRunner:
         self._temperature = temperature
         self._observer = observer or Observer()
         self.load = load
+        self._users_drawn_in = users_drawn_in
         self._perturb = perturb if perturb is not None and perturb.rates else None
         at_once = limits.at_once
         self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
@@ -184,11 +188,14 @@ class DialogueRunner:
 
     def _who_is_she(self, key: EpisodeKey, what: str) -> random.Random:
         """Draws who the user is: for each group, or for each of its episodes."""
-        parts = (key.run_seed, key.phase, key.iteration, key.task_id, what)
+        phase = self._users_drawn_in or key.phase
+        parts = (key.run_seed, phase, key.iteration, key.task_id, what)
         return (
             generator(*parts, key.sample) if self._limits.vary == "persona" else generator(*parts)
         )
 
     def _whose_draws(self, key: EpisodeKey) -> EpisodeKey:
         """The episode whose user's draws these are: its own, or those of the first of the group."""
-        return msgspec.structs.replace(key, sample=0) if self._limits.vary == "nothing" else key
+        sample = 0 if self._limits.vary == "nothing" else key.sample
+        phase = self._users_drawn_in or key.phase
+        return msgspec.structs.replace(key, phase=phase, sample=sample)

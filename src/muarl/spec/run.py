@@ -186,14 +186,15 @@ class RunSpec(Spec):
             old: The folder of the file that it was read from.
             new: The folder of the file that it is going to be written to.
         """
-
-        def follow(path: str) -> str:
-            return path if os.path.isabs(path) else os.path.relpath(old / path, new)
-
         model = self.model
         if model.path is not None:
-            model = model.model_copy(update={"path": follow(model.path)})
-        return self.model_copy(update={"domain": follow(self.domain), "model": model})
+            model = model.model_copy(update={"path": follow(model.path, old, new)})
+        return self.model_copy(update={"domain": follow(self.domain, old, new), "model": model})
+
+
+def follow(path: str, old: Path, new: Path) -> str:
+    """A path relative to one folder, as it is relative to another; absolute ones stay."""
+    return path if os.path.isabs(path) else os.path.relpath(old / path, new)
 
 
 PATHS = (("domain",), ("model", "path"))
