@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -12,7 +13,7 @@ from msgspec import structs
 from perturb_kit import Retrying, domain, experts, first_tasks, tool
 
 from muarl.data.replay import replay_problem
-from muarl.domain import Agent
+from muarl.domain import Agent, Domain
 from muarl.messages import Message, ToolCall, ToolResult
 from muarl.perturb import Perturbations
 from muarl.perturb.dice import Dice
@@ -177,6 +178,47 @@ def test_a_double_ends_a_dialogue_like_the_tool_itself_and_counts_as_it() -> Non
     (turn,) = episode.turns
     assert turn.message.tool_calls[0].name == double, "what was sampled stays as it was"
     assert Perturbed("redundant", "transfer_to_human") in episode.perturbed
+
+
+def test_a_write_by_another_name_is_a_write_an_effect_and_a_change() -> None:
+    """`writes`, and what a fault after an effect means, go by the tool's own name."""
+    located = domain("desk").located
+    tools = located.spec.model_dump()["tools"]
+    outside = [tools[0] | {"external": True}]
+    spec = located.spec.model_validate(located.spec.model_dump() | {"tools": outside})
+    desk = Domain(replace(located, spec=spec))
+    task = next(task for task in desk.tasks("train") if len(task.gold) == 1)
+    (gold,) = task.gold
+
+    class Writes:
+        """Makes the gold call by the name of the double."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def act(self, history: Sequence[Message]) -> Message:
+            made = history[-1].role == "tool"
+            call = ToolCall("c", self._name, gold.arguments)
+            return Message("assistant", "Done." if made else "", tool_calls=() if made else (call,))
+
+    def run(name: str) -> Episode:
+        limits = RolloutSpec(max_turns=2, max_tokens=10_000, context_tokens=100_000)
+        play = partial(
+            play_agents,
+            *(desk, [task], lambda _task, _rng: Writes(name)),
+            limits=limits,
+            perturb=PerturbSpec(redundant=1),
+        )
+        (episode,) = anyio.run(play)
+        return episode
+
+    first = run("no such tool")
+    assert first.effect is None
+    double = next(t.name for t in first.tools if gold.tool in t.name and t.name != gold.tool)
+    episode = run(double)
+    assert episode.effect == gold.tool
+    assert episode.reward == 1.0
+    assert [metric.score for metric in episode.metrics] == [0.0], "a write that nobody confirmed"
 
 
 def test_messages_of_tools_bear_the_name_that_the_policy_knows() -> None:
