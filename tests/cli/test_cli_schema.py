@@ -16,7 +16,8 @@ def test_it_writes_the_schemas_and_names_them(
 ) -> None:
     out = tmp_path / "schemas"
     assert main(["schema", "--out", str(out)]) == 0
-    names = ["domain.v1.json", "tasks.v1.json", "run.v1.json", "reward.v1.json", "overlay.v1.json"]
+    kinds = ["domain", "tasks", "run", "reward", "grid", "overlay"]
+    names = [f"{kind}.v1.json" for kind in kinds]
     assert capsys.readouterr().out.split() == [str(out / name) for name in names]
     assert main(["schema", "--out", str(out), "--check"]) == 0
 
