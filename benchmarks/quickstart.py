@@ -48,7 +48,7 @@ def train(spec: Path, out: Path) -> dict[str, float]:
 def spec_file(folder: Path, name: str, **changes: Any) -> Path:
     """The quickstart's spec with changes, as a file."""
     located = load_run(SPEC)
-    changes["domain"] = str(located.resolve(located.spec.domain).resolve())
+    changes.setdefault("domain", str(located.resolve(located.spec.domain).resolve()))
     spec = RunSpec.model_validate(located.spec.model_copy(update=changes).model_dump())
     path = folder / f"{name}.yaml"
     path.write_text(dump_spec(spec), encoding="utf-8")

@@ -71,6 +71,21 @@ grpo: {iterations: 3}
 """
 
 
+GRID = """\
+version: 1
+run: run.yaml
+policies:
+  cold: {cold_start: run}
+  trained: {model: run}
+  idle: {trivial: do_nothing}
+users:
+  own: {scripted: {}}
+  other: {scripted: {knobs: {no_follow_up: 1}}}
+gain: {cold: cold, trained: trained, user: own}
+tasks: 3
+"""
+
+
 TOOLS = """\
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError

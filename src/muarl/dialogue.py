@@ -21,6 +21,7 @@ from muarl.domain import Domain
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
 from muarl.messages import Message, ToolSpec
+from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
 from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
@@ -79,6 +80,7 @@ class Dialogue:
         user_server: ToolServer | None = None,
         gates: Gates | None = None,
         user_name: str = "",
+        perturbations: Perturbations | None = None,
     ) -> None:
         """Prepare.
 
@@ -97,6 +99,7 @@ class Dialogue:
             user_server: Likewise for that of the user's device.
             gates: What all dialogues share; None limits nothing.
             user_name: Which of the run's users she is, where there are several.
+            perturbations: What lies around `server` and `user`, for the record.
         """
         self._key = key
         self._domain = domain
@@ -108,6 +111,7 @@ class Dialogue:
         self._policy = policy
         self._user = user
         self._user_name = user_name
+        self._perturbations = perturbations
         self._renderer = renderer
         self._limits = limits
         self._temperature = limits.temperature if temperature is None else temperature
@@ -175,6 +179,7 @@ class Dialogue:
             outcome=outcome,
             tools=log.tools,
             user_tools=log.user_tools,
+            perturbed=list(self._perturbations.offered) if self._perturbations else [],
             turns=log.turns,
             samples=log.samples,
             fault=type(error).__name__ if error else None,
@@ -289,14 +294,17 @@ class Dialogue:
         answers = []
         number = len(self._log.turns) - 1
         for index, call in enumerate(turn.message.tool_calls):
-            self._note_effect("agent", call.name)
+            self._note_effect("agent", self._true_name(call.name))
             which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"
             async with self._waits.on("tool call", which, self._gates.calls):
                 result = await session.call(call)
             turn.results.append(result)
-            answers.append(result.as_message())
+            answers.append(result.as_message(call.name))
         turn.changes = diff(before, self._world)
         return answers
+
+    def _true_name(self, called: str) -> str:
+        return called if self._perturbations is None else self._perturbations.true_name(called)
 
     def _called_terminal(self, turn: Turn) -> bool:
         terminal = self._domain.spec.terminal

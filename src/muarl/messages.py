@@ -33,17 +33,26 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a tool answered. An error is an answer: the policy reads it and goes on."""
+    """What a tool answered. An error is an answer: the policy reads it and goes on.
+
+    Attributes:
+        call_id: The call it answers.
+        name: The tool. Its server's name, whatever the policy calls it (see `muarl.perturb`).
+        content: What the policy reads.
+        is_error: The call did not do what it was to do.
+        instead: What answered in the server's stead: a kind of perturbation; "" if it did itself.
+    """
 
     call_id: str
     name: str
     content: str
     is_error: bool = False
+    instead: str = ""
 
-    def as_message(self) -> Message:
-        """The answer as the policy reads it."""
+    def as_message(self, called: str | None = None) -> Message:
+        """The answer as the policy reads it; `called` is its name for the tool."""
         text = f"Error: {self.content}" if self.is_error else self.content
-        return Message("tool", text, tool_call_id=self.call_id, name=self.name)
+        return Message("tool", text, tool_call_id=self.call_id, name=called or self.name)
 
 
 class ToolSpec(msgspec.Struct, frozen=True, gc=False):

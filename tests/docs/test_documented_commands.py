@@ -17,6 +17,7 @@ from documents import ROOT, blocks, outputs
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
 USERS = ".venv/bin/muarl users"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
+EVAL = ".venv/bin/muarl eval specs/quickstart.yaml"
 TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
 PLAN = [
     "make quickstart",
@@ -33,6 +34,8 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
+    ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -43,6 +46,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
     f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",
@@ -150,6 +154,8 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     assert "reward" not in marked
     for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
+    (grid,) = (out for command, out in said.items() if "grid-expert" in command)
+    assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())
     (exported,) = (out for command, out in said.items() if "--format hf" in command)
     assert "20 samples in runs/samples\n" in exported
 

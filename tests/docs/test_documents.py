@@ -18,12 +18,15 @@ from ruamel.yaml import YAML
 from muarl.cli import VERBS
 from muarl.spec import (
     DomainSpec,
+    GridSpec,
     RunSpec,
     TasksFile,
     load_domain_spec,
+    load_grid,
     load_run,
     load_task_files,
 )
+from muarl.spec.kinds import kind_of
 
 IN_YAML = [block for block in blocks() if block.language == "yaml"]
 IN_PYTHON = [block for block in blocks() if block.language == "python"]
@@ -36,7 +39,7 @@ def place(block: Block) -> str:
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
 def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     document = YAML(typ="safe", pure=True).load(block.text)
-    models = (RunSpec, DomainSpec, TasksFile)
+    models = (RunSpec, DomainSpec, TasksFile, GridSpec)
     model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     if "defaults" in document:  # no task is whole without them
         TasksFile.model_validate(document, strict=True)
@@ -66,7 +69,7 @@ def test_every_shipped_spec_loads() -> None:
     assert runs
     assert domains
     for path in runs:
-        load_run(path)
+        load_grid(path) if kind_of(path) == "grid" else load_run(path)
     for path in domains:
         load_task_files(load_domain_spec(path))
 

@@ -31,6 +31,7 @@ from muarl.spec import (
     Located,
     dump_spec,
     load_domain_spec,
+    load_grid,
     load_run,
     load_spec,
     load_task_files,
@@ -38,6 +39,8 @@ from muarl.spec import (
 )
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
+from muarl.spec.grid import GridSpec
+from muarl.spec.kinds import kind_of
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.shape import shape_at
@@ -116,6 +119,7 @@ KINDS = {
     "tasks": Kind(load_tasks_file, TasksFile),
     "run": Kind(load_run, RunSpec),
     "reward": Kind(load_reward, RewardFile),
+    "grid": Kind(load_grid, GridSpec),
 }
 
 
@@ -149,7 +153,7 @@ def seeds() -> list[Seed]:
         kind = "domain" if path.name == "domain.yaml" else "tasks"
         found.append((str(path.parent.relative_to(folder())), kind, path.read_text()))
     runs = sorted(folder().glob("specs/*.yaml"))
-    found += [("specs", "run", path.read_text()) for path in runs]
+    found += [("specs", kind_of(path), path.read_text()) for path in runs]
     yaml = YAML(typ="safe", pure=True)
     return [Seed(kind, home, text, yaml.load(text)) for home, kind, text in found]
 

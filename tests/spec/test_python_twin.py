@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_spec_dump import ids, json, predicates, text
 
-from muarl.spec import DomainSpec, RewardFile, RunSpec, load_spec
+from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, load_spec
 from muarl.spec.base import Spec
 from muarl.spec.schema import KINDS
 
@@ -83,10 +83,30 @@ runs = st.fixed_dictionaries(
     },
     optional={"cold_start": st.just({}), "grpo": st.just({"lr": 1e-6}), "seed": st.integers(0, 9)},
 )
+policies = st.one_of(
+    st.fixed_dictionaries({"model": text}),
+    st.fixed_dictionaries({"cold_start": text}),
+    st.fixed_dictionaries({"trivial": ids}),
+    st.just({"expert": {"imperfections": {"quit": 0.5}}}),
+)
+user_kinds = st.sampled_from([{"scripted": {}}, {"scripted": {"knobs": {"no_follow_up": 1.0}}}])
+grids = st.fixed_dictionaries(
+    {
+        "version": st.just(1),
+        "run": text,
+        "policies": st.dictionaries(ids, policies, min_size=1, max_size=2),
+        "users": st.dictionaries(ids, user_kinds, min_size=1, max_size=2),
+    },
+    optional={
+        "gain": st.just({"cold": "a", "trained": "b", "user": "c"}),
+        "tasks": st.integers(1, 9),
+    },
+)
 FILES: dict[type[Spec], st.SearchStrategy[dict[str, Any]]] = {
     DomainSpec: domains,
     RewardFile: rewards,
     RunSpec: runs,
+    GridSpec: grids,
 }
 
 

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from muarl.spec import load_domain_spec, load_run, load_task_files
+from muarl.spec import load_domain_spec, load_grid, load_run, load_task_files
+from muarl.spec.kinds import kind_of
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = sorted((ROOT / "domains").glob("*/domain.yaml"))
-RUNS = sorted((ROOT / "specs").glob("*.yaml"))
+SPECS = sorted((ROOT / "specs").glob("*.yaml"))
+RUNS = [path for path in SPECS if kind_of(path) == "run"]
+GRIDS = [path for path in SPECS if kind_of(path) == "grid"]
 
 
 def test_there_are_some() -> None:
     assert DOMAINS
     assert RUNS
+    assert GRIDS
 
 
 @pytest.mark.parametrize("path", DOMAINS, ids=lambda path: path.parent.name)
@@ -28,7 +32,13 @@ def test_a_shipped_run_is_valid(path: Path) -> None:
     load_run(path)
 
 
-@pytest.mark.parametrize("path", [*DOMAINS, *RUNS], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
+def test_a_shipped_grid_is_valid_and_so_is_its_run(path: Path) -> None:
+    grid = load_grid(path)
+    load_run(grid.resolve(grid.spec.run))
+
+
+@pytest.mark.parametrize("path", [*DOMAINS, *SPECS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_first_line_names_the_schema(path: Path) -> None:
     first = path.read_text().partition("\n")[0]
     schema = first.removeprefix("# yaml-language-server: $schema=")

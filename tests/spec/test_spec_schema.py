@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
-from spec_files import DOMAIN, RUN, TASKS
+from spec_files import DOMAIN, GRID, RUN, TASKS
 
 from muarl.spec.base import Spec
 from muarl.spec.schema import KINDS, schema_files
@@ -45,7 +45,9 @@ def test_each_file_kind_has_an_id_and_its_fields() -> None:
         assert schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(("kind", "text"), [("domain", DOMAIN), ("tasks", TASKS), ("run", RUN)])
+@pytest.mark.parametrize(
+    ("kind", "text"), [("domain", DOMAIN), ("tasks", TASKS), ("run", RUN), ("grid", GRID)]
+)
 def test_an_editor_accepts_a_sound_file_and_marks_a_typo(kind: str, text: str) -> None:
     validator = jsonschema.Draft202012Validator(SCHEMAS[f"{kind}.v1.json"])
     data = YAML(typ="safe", pure=True).load(text)

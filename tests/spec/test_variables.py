@@ -135,14 +135,14 @@ def test_a_domain_has_no_variables(folder: Path, old: str, new: str, place: str)
         load_domain_spec(folder)
     (found,) = said(caught.value)
     assert found.startswith(place)
-    assert "environment variables are for run files" in found
+    assert "environment variables are for run and grid files" in found
 
 
 def test_tasks_have_none_either_but_may_speak_of_them(folder: Path) -> None:
     spoil(folder / "tasks.yaml", "Cancel W1.", "Say what ${env:HOME} is.")
     assert load_tasks_file(folder / "tasks.yaml").spec.tasks[0].goal == "Say what ${env:HOME} is."
     spoil(folder / "tasks.yaml", "Say what ${env:HOME} is.", "${env:HOME}")
-    with pytest.raises(SpecError, match="environment variables are for run files"):
+    with pytest.raises(SpecError, match="environment variables are for run and grid files"):
         load_tasks_file(folder / "tasks.yaml")
 
 

@@ -175,6 +175,7 @@ def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
     out = tmp_path / "out"
     break_off(run_file, out, "evaluate cold, T=1", 4)
     before = weights_checksum(load_model(out / "cold_start"))
+    assert (out / "cold_start" / "tokenizer.json").is_file(), "anything can sample from it"
     if gone:
         shutil.rmtree(out / "cold_start")
     else:

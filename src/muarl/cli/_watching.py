@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from muarl.observe import Observation, RunLog
 from muarl.observe.words import plain_words
 from muarl.scheduler import Observer
 from muarl.spec import RunSpec
+from muarl.spec.base import Spec
 from muarl.train.run_folder import RunFolder
 
 Progress = LiveProgress | PlainProgress
@@ -42,10 +43,13 @@ def require_spans(args: argparse.Namespace) -> None:
 
 @contextmanager
 def watched(
-    folder: RunFolder, spec: RunSpec, *, otel: bool
+    folder: RunFolder, spec: RunSpec, *, otel: bool, beside: Sequence[Spec] = ()
 ) -> Iterator[tuple[Observation, Progress]]:
-    """Watch a run while this is open: what to tell of dialogues, and what to tell of phases."""
-    secrets = _secrets(spec)
+    """Watch a run while this is open: what to tell of dialogues, and what to tell of phases.
+
+    `beside` are further specs that name the keys of endpoints.
+    """
+    secrets = tuple(key for each in (spec, *beside) for key in _secrets(each))
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(folder.events, secrets))
         others: list[Observer] = [log]
@@ -106,7 +110,7 @@ class _Warnings(logging.Handler):
         self._progress.note(words)
 
 
-def _secrets(spec: RunSpec) -> tuple[str, ...]:
+def _secrets(spec: Spec) -> tuple[str, ...]:
     """Keys that a run uses; its spec only names the variables they are in."""
     names = set(_values(spec.model_dump(), "api_key_env"))
     return tuple(filter(None, (os.environ.get(name) for name in names if name)))

@@ -1,4 +1,4 @@
-"""Prove a domain sound, without any model; of a run file, that and its domain.
+"""Prove a domain sound, without any model; of a run or grid file, that and its domain.
 
 Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
 must earn 1 where doing nothing earns less, and reading more changes neither; looks whether all that a
@@ -27,6 +27,8 @@ from muarl.spec import (
     RunSpec,
     TasksFile,
     load_domain_spec,
+    load_grid,
+    load_run,
     load_spec,
     load_task_files,
 )
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="SPEC",
-        help="a domain's file, or its folder; or a run file, and what is laid over it",
+        help="a domain's file, or its folder; a grid file; or a run file, and what is laid over it",
     )
     add_settings(parser)
     parser.add_argument(
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         if args.fix:
             _fix(args.spec)
             kind = "domain" if first.is_dir() else kind_of(first)
-            if kind not in ("domain", "run"):
+            if kind not in ("domain", "run", "grid"):
                 load_spec(first, KINDS[kind])
                 return 0
             if is_overlay(first):
@@ -91,9 +93,14 @@ def run(args: argparse.Namespace) -> int:
             run_file = run_of(args)
             located = load_domain_spec(run_file.resolve(run_file.spec.domain))
         else:
-            located = load_domain_spec(first)
+            if not first.is_dir() and kind_of(first) == "grid":
+                grid = load_grid(first)
+                run_file = load_run(grid.resolve(grid.spec.run))
+                located = load_domain_spec(run_file.resolve(run_file.spec.domain))
+            else:
+                located = load_domain_spec(first)
             if overlays or args.settings:
-                what = f"{located.path} is a domain's file; only a run file has something over it"
+                what = f"{first} is no run file; only a run file has something over it"
                 print(f"muarl check: error: {what}", file=sys.stderr)
                 return 2
         if args.offline:

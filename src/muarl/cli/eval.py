@@ -1,9 +1,16 @@
-"""`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals."""
+"""`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals.
+
+`muarl eval GRID.yaml`: several policies with several users on the same tasks: success, pass^k,
+differences paired by task, and how much of what training gained is kept with users that it was not
+trained with. docs/generalisation.md says what that means.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +21,49 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import (
     add_otel,
     add_out,
+    add_resume,
     add_run,
     answer_run,
     finite,
     name_of_run,
     run_of,
 )
+from muarl.cli._grid import USAGE, run_grid
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.scheduler.rounds import StopSignal
+from muarl.spec.kinds import kind_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     add_run(parser)
     parser.add_argument(
-        "--model", type=Path, required=True, metavar="FOLDER", help="a run's folder, or a model's"
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="a run's folder, or a model's; a grid names its own",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per temperature")
     parser.add_argument(
-        "--at-least", type=finite, metavar="SHARE", help="exit 1 if the first success is below"
+        "--json", action="store_true", help="print one JSON object per temperature, or per grid"
+    )
+    parser.add_argument(
+        "--at-least",
+        type=finite,
+        metavar="SHARE",
+        help="exit 1 if the first success is below; of a grid, the least share of the gain kept",
     )
     add_otel(parser)
-    add_out(parser, "runs/<name of the run file>-eval")
+    add_out(parser, "runs/<name of the file>-eval")
+    add_resume(parser, "go on with a grid that was broken off")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate at each temperature of the run file."""
+    """Evaluate at each temperature of the run file, or a grid."""
+    if kind_of(args.spec[0]) == "grid":
+        return run_grid(args)
+    if wrong := _not_of_a_run(args):
+        print(f"muarl eval: error: {wrong}", file=sys.stderr)
+        return USAGE
     located = run_of(args)
     spec = located.spec
     if args.dry_run:
@@ -47,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(spec.threads)
     from muarl.cli._status import endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
+    from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play
     from muarl.train.ready import (
@@ -66,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     moved = spec.moved(located.path.parent, out)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
+    costs: dict[float, list[Robustness]] = {}
     with (
         RunFolder.opened(
             out,
@@ -81,22 +107,27 @@ def run(args: argparse.Namespace) -> int:
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
-            episodes = await play(
-                domain,
-                spec,
-                args.model,
-                phase="eval",
+            played = partial(
+                play,
+                *(domain, spec, args.model),
                 temperature=temperature,
                 folder=folder,
                 progress=progress,
                 stop=stop,
                 observer=observation,
             )
+            episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
             found.append((temperature, summary, fields))
+            costs[temperature] = []
+            for name, perturb in spec.eval.perturb.items():
+                under = await played(phase=f"perturbed:{name}", perturb=perturb)
+                cost = robustness(name, episodes, under, seed=spec.seed)
+                folder.log("perturbed", temperature=temperature, **msgspec.to_builtins(cost))
+                costs[temperature].append(cost)
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
@@ -106,7 +137,8 @@ def run(args: argparse.Namespace) -> int:
         run_interruptibly(work)
     for temperature, summary, fields in found:
         if args.json:
-            answer(json.dumps({"temperature": temperature, **fields}))
+            perturbed = msgspec.to_builtins(costs[temperature])
+            answer(json.dumps({"temperature": temperature, **fields, "perturbed": perturbed}))
             continue
         answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
@@ -120,5 +152,14 @@ def run(args: argparse.Namespace) -> int:
         for line in removals(summary.removed):
             answer(f"  {line}")
         answer(f"  {in_words(fields['observed'])}")
+        for line in in_lines(costs[temperature]):
+            answer(f"  {line}")
     reached = found[0][1].success.value or 0.0
     return int(args.at_least is not None and reached < args.at_least)
+
+
+def _not_of_a_run(args: argparse.Namespace) -> str:
+    """What of the arguments does not go with a run file."""
+    if args.resume or args.accept_changes:
+        return "--resume goes on with a grid; evaluate a run anew, with --overwrite"
+    return "" if args.model else "a run file needs --model, the folder of what is evaluated"

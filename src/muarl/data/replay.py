@@ -149,12 +149,14 @@ def _called(episode: Episode) -> Iterator[_Called]:
 async def _again(
     session: ToolSession, calls: Sequence[ToolCall], results: Sequence[ToolResult]
 ) -> str | None:
-    """Make calls again; the first thing that is not as recorded."""
+    """Make calls again that came to the server; the first thing that is not as recorded."""
     if len(results) != len(calls):
         return f": {len(calls)} calls, {len(results)} recorded results"
     for call, recorded in zip(calls, results, strict=True):
+        if recorded.instead:
+            continue
         answer = await session.call(
-            ToolCall(id=call.id, name=call.name, arguments=call.arguments, error=call.error)
+            ToolCall(id=call.id, name=recorded.name, arguments=call.arguments, error=call.error)
         )
         if (answer.content, answer.is_error) != (recorded.content, recorded.is_error):
             return f", {call.name}: answered {answer.content!r}, recorded {recorded.content!r}"

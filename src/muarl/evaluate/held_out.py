@@ -21,7 +21,7 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
-from muarl.spec import RequestSpec, RunSpec, TaskSpec, UserGoalSpec
+from muarl.spec import PerturbSpec, RequestSpec, RunSpec, TaskSpec, UserGoalSpec
 
 _NAMED = 5
 """Pairs of tasks that a message names."""
@@ -79,8 +79,17 @@ class HeldOut:
         phase: str,
         temperature: float = 0.0,
         load: ReadLoad | None = None,
+        perturb: PerturbSpec | None = None,
     ) -> list[Episode]:
-        """Whoever `policy_for` names for a task and an episode; `load` reads their engine's load."""
+        """Whoever `policy_for` names for a task and an episode.
+
+        Args:
+            policy_for: Who plays.
+            phase: Name of this use of the tasks.
+            temperature: Of the policy.
+            load: Reads the load of its engine.
+            perturb: How often users and tools are perturbed.
+        """
         tasks = evaluation_tasks(self.domain, self.run)
         runner = DialogueRunner(
             domain=self.domain,
@@ -92,6 +101,7 @@ class HeldOut:
             temperature=temperature,
             observer=self.observer,
             load=load,
+            perturb=perturb,
         )
         groups = await run_round(
             spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),

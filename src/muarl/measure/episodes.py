@@ -183,4 +183,4 @@ def _reply(said: UserReply) -> Line:
 
 def _uses(calls: Iterable[ToolCall], results: Iterable[ToolResult]) -> Iterator[ToolUse]:
     for call, result in zip(calls, results, strict=False):
-        yield ToolUse(call.name, call.arguments, result.content, result.is_error)
+        yield ToolUse(result.name, call.arguments, result.content, result.is_error)

@@ -1,10 +1,12 @@
 """Records: what a finished dialogue leaves behind, and the journal that keeps it on disk."""
 
 from muarl.record.episode import TRAIN as TRAIN
+from muarl.record.episode import UNLISTED as UNLISTED
 from muarl.record.episode import Episode as Episode
 from muarl.record.episode import EpisodeHead as EpisodeHead
 from muarl.record.episode import EpisodeKey as EpisodeKey
 from muarl.record.episode import Outcome as Outcome
+from muarl.record.episode import Perturbed as Perturbed
 from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
 from muarl.record.episode import UserReply as UserReply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,11 +12,14 @@ from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
-RECORD_VERSION = 2
-"""2: what a user called on a device of her own. What reads 2 reads 1."""
+RECORD_VERSION = 3
+"""2: what a user called on a device of her own. 3: perturbations. What reads 3 reads 1 and 2."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
+
+UNLISTED = "unlisted"
+"""In `ToolResult.instead`: the name called is not in the perturbed list of tools."""
 
 TRAIN = "train"
 """Phase of the episodes that a policy is trained on."""
@@ -120,6 +124,8 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         calls: What she called on her own device before she said it; the policy sees none of it.
         results: What her tools answered, in call order.
         changes: What her calls changed in the world.
+        perturbed: Kinds of perturbation that made `text` of what she meant to say.
+        meant: What that was; "" if nothing was perturbed.
     """
 
     text: str
@@ -131,6 +137,20 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     changes: list[Change] = []
+    perturbed: tuple[str, ...] = ()
+    meant: str = ""
+
+
+class Perturbed(msgspec.Struct, frozen=True, gc=False):
+    """What acted on the list of tools that a policy was offered.
+
+    Attributes:
+        kind: Of perturbation; see `muarl.spec.PerturbSpec`.
+        tool: The server's name of the tool it acted on.
+    """
+
+    kind: str
+    tool: str
 
 
 class Turn(msgspec.Struct, omit_defaults=True, gc=False):
@@ -192,6 +212,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
             rules, users, world, code, predicates, and the whole task.
         system: The system prompt's text.
         tools: Tools the policy was offered.
+        perturbed: What acted on them. What acted on messages and calls is in these.
         user_tools: Tools the user had on her own device.
         opening: The user's first message.
         turns: In order.
@@ -235,6 +256,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     forks: int = 0
     content_hash: str = ""
     user: str = ""
+    perturbed: list[Perturbed] = []
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)
@@ -250,9 +272,9 @@ class Episode(msgspec.Struct, omit_defaults=True):
         return (self.error or self.outcome.value).partition(f" (in {self.key}")[0]
 
     def calls(self) -> list[tuple[str, dict[str, Any], bool]]:
-        """The policy's tool calls in order: name, arguments, whether the answer was an error."""
+        """The policy's tool calls in order: tool, arguments, whether the answer was an error."""
         return [
-            (call.name, call.arguments, result.is_error)
+            (result.name, call.arguments, result.is_error)
             for turn in self.turns
             for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
         ]
@@ -260,6 +282,16 @@ class Episode(msgspec.Struct, omit_defaults=True):
     def replies(self) -> list[UserReply]:
         """All that the user said and did, in order."""
         return [self.opening, *(turn.reply for turn in self.turns if turn.reply is not None)]
+
+    def perturbations(self) -> Counter[str]:
+        """Kinds of perturbation that acted, and how often: on a tool, a message or a call."""
+        found = Counter(perturbed.kind for perturbed in self.perturbed)
+        # What answers for a decoy, or for a name that is not listed, acted on the list already.
+        of_list = {"", UNLISTED, *found}
+        found.update(kind for reply in self.replies() for kind in reply.perturbed)
+        answers = (result.instead for turn in self.turns for result in turn.results)
+        found.update(kind for kind in answers if kind not in of_list)
+        return found
 
     def user_calls(self) -> list[tuple[str, dict[str, Any], bool]]:
         """As `calls`, of the user's own calls."""

@@ -181,8 +181,8 @@ def confirmed(spec: Confirmed, evidence: Evidence) -> Finding:
     asked = confirmed = 0
     last_act = ""
     for turn in evidence.turns:
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
-            if call.name in tools and not result.is_error:
+        for result in turn.results:
+            if result.name in tools and not result.is_error:
                 asked += 1
                 confirmed += last_act == "confirm"
                 last_act = ""

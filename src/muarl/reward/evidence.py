@@ -121,7 +121,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 def _calls(by: Who, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Iterator[Call]:
     for call, result in zip(calls, results, strict=False):
-        yield Call(call.name, call.arguments, result.is_error, by)
+        yield Call(result.name, call.arguments, result.is_error, by)
 
 
 def _of_user(reply: UserReply) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
+from muarl.perturb import Perturbations
 from muarl.policy import Loaded, Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -20,7 +21,7 @@ from muarl.scheduler.admission import EpisodePlan
 from muarl.scheduler.observer import Observer
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
-from muarl.spec import TaskSpec
+from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.tools import CommandToolsSpec
 from muarl.spec.user import UserSpec
@@ -84,6 +85,8 @@ class DialogueRunner:
         temperature: float | None = None,
         observer: Observer | None = None,
         load: ReadLoad | None = None,
+        users_drawn_in: str | None = None,
+        perturb: PerturbSpec | None = None,
     ) -> None:
         """Prepare.
 
@@ -97,6 +100,9 @@ class DialogueRunner:
             temperature: None takes that of `limits`.
             observer: Told what happens.
             load: Reads how busy the policies' engine is; see `load_of`.
+            users_drawn_in: Phase by whose keys users are drawn, so that in several phases the same
+                ones are met; None: each episode's own.
+            perturb: How often users and tools are perturbed.
         """
         self._domain = domain
         self._tasks = {task.id: task for task in tasks}
@@ -107,6 +113,8 @@ class DialogueRunner:
         self._temperature = temperature
         self._observer = observer or Observer()
         self.load = load
+        self._users_drawn_in = users_drawn_in
+        self._perturb = perturb if perturb is not None and perturb.rates else None
         at_once = limits.at_once
         self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
         self._live: dict[EpisodeKey, Dialogue] = {}
@@ -132,6 +140,10 @@ class DialogueRunner:
         persona = self._domain.draw_persona(task, self._who_is_she(key, "persona"))
         user_name, kind = self._user.draw(self._who_is_she(key, "user of the pool"))
         user_seed = episode_seed(self._whose_draws(key), "user", plan.attempt)
+        user, server = self._domain.user(kind, task, persona, user_seed), self._domain.server
+        perturbations = self._perturbations(plan, task)
+        if perturbations is not None:
+            user, server = perturbations.user(user), perturbations.server(server)
         device = self._domain.user_server
         dialogue = self._live[key] = Dialogue(
             key=key,
@@ -139,15 +151,16 @@ class DialogueRunner:
             task=task,
             persona=persona,
             policy=observer.policy(plan, self._policy_for(task, key)),
-            user=observer.user(plan, self._domain.user(kind, task, persona, user_seed)),
+            user=observer.user(plan, user),
             user_name=user_name,
             renderer=self._renderer,
             limits=self._limits,
             temperature=self._temperature,
             attempt=plan.attempt,
-            server=observer.server(plan, self._domain.server),
+            server=observer.server(plan, server),
             user_server=None if device is None else observer.server(plan, device),
             gates=self._gates,
+            perturbations=perturbations,
         )
         episode = await dialogue.run()
         # Not when it is cut off from outside: then `fault_episode` asks it how far it came.
@@ -158,13 +171,31 @@ class DialogueRunner:
         """The episode of a dialogue that was cut off from outside."""
         return self._live.pop(plan.key).broken_off(error)
 
+    def _perturbations(self, plan: EpisodePlan, task: TaskSpec) -> Perturbations | None:
+        """What disturbs a dialogue.
+
+        The tools it is offered are the same in the whole group; what happens differs between its
+        dialogues, if the users' draws do.
+        """
+        if self._perturb is None:
+            return None
+        return Perturbations(
+            self._perturb,
+            task,
+            offer_seed=episode_seed(msgspec.structs.replace(plan.key, sample=0), "offered tools"),
+            seed=episode_seed(self._whose_draws(plan.key), "perturbations", plan.attempt),
+        )
+
     def _who_is_she(self, key: EpisodeKey, what: str) -> random.Random:
         """Draws who the user is: for each group, or for each of its episodes."""
-        parts = (key.run_seed, key.phase, key.iteration, key.task_id, what)
+        phase = self._users_drawn_in or key.phase
+        parts = (key.run_seed, phase, key.iteration, key.task_id, what)
         return (
             generator(*parts, key.sample) if self._limits.vary == "persona" else generator(*parts)
         )
 
     def _whose_draws(self, key: EpisodeKey) -> EpisodeKey:
         """The episode whose user's draws these are: its own, or those of the first of the group."""
-        return msgspec.structs.replace(key, sample=0) if self._limits.vary == "nothing" else key
+        sample = 0 if self._limits.vary == "nothing" else key.sample
+        phase = self._users_drawn_in or key.phase
+        return msgspec.structs.replace(key, phase=phase, sample=sample)

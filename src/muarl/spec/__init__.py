@@ -4,14 +4,17 @@ from muarl.spec.domain import DomainSpec as DomainSpec
 from muarl.spec.domain import PersonaSpec as PersonaSpec
 from muarl.spec.domain import UserScriptSpec as UserScriptSpec
 from muarl.spec.dump import dump_spec as dump_spec
+from muarl.spec.grid import GridSpec as GridSpec
 from muarl.spec.grpo import GrpoSpec as GrpoSpec
 from muarl.spec.knobs import KnobsSpec as KnobsSpec
 from muarl.spec.load import load_domain_spec as load_domain_spec
+from muarl.spec.load import load_grid as load_grid
 from muarl.spec.load import load_run as load_run
 from muarl.spec.load import load_spec as load_spec
 from muarl.spec.load import load_task_files as load_task_files
 from muarl.spec.load import load_tasks_file as load_tasks_file
 from muarl.spec.located import Located as Located
+from muarl.spec.perturb import PerturbSpec as PerturbSpec
 from muarl.spec.predicate import PredicateSpec as PredicateSpec
 from muarl.spec.predicate import RewardFile as RewardFile
 from muarl.spec.run import RunSpec as RunSpec

@@ -18,6 +18,8 @@ from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import TEXTS, DomainSpec
 from muarl.spec.explain import describe, explain
+from muarl.spec.grid import GridSpec
+from muarl.spec.grid_references import grid_findings
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
@@ -185,6 +187,17 @@ def load_run(
     return run
 
 
+def load_grid(path: str | Path) -> Located[GridSpec]:
+    """Load a grid file; the run file that it names is loaded by itself.
+
+    Raises:
+        SpecError: Everything that is wrong with the file and the names in it.
+    """
+    grid = load_spec(path, GridSpec)
+    grid.refuse(grid_findings(grid.spec, grid.path.parent))
+    return grid
+
+
 def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     """A file that may be one of a model's, or an overlay to one, and what is wrong with its form.
 
@@ -207,8 +220,8 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, "missing field 'version'"))
     if variables.BEGINS in text:
-        is_run = model is RunSpec
-        problems += variables.fill_in(root, os.environ) if is_run else variables.refuse(root)
+        may = model in (RunSpec, GridSpec)
+        problems += variables.fill_in(root, os.environ) if may else variables.refuse(root)
     if model is TasksFile:
         with_defaults(root, Shape(TaskSpec))
     if model is DomainSpec:

@@ -22,6 +22,9 @@ HEADS = {
     "Rules, tools, a world, personas, and where tasks come from.",
     "run": "# Run files\n\n"
     "Which domain, which model and engine, and how to roll out, train and evaluate.",
+    "grid": "# Grid files\n\n"
+    "Which policies are tried with which users; [Generalisation](../generalisation.md) explains what "
+    "is said of them.",
 }  # fmt: skip
 """File kind to the head of its page, in the order in which pages claim models that they share."""
 

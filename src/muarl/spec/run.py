@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.perturb import PerturbSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -90,6 +91,9 @@ class RolloutSpec(Spec):
     vary: Literal["persona", "seed", "nothing"] = "seed"
     """What differs between the users of a group: who she is (`persona`, and with it all she says),
     how she says and does it (`seed`), or nothing, so that only the policy's draws do."""
+    perturb: PerturbSpec = PerturbSpec()
+    """How often users and tools are perturbed, in the dialogues that train and in those of `muarl
+    rollout`; neither in a cold start nor in an evaluation (`eval.perturb`)."""
     concurrency: Positive = 256
     """Dialogues alive at once, at most; fewer where the policy's engine has no room for more."""
     at_once: AtOnceSpec = AtOnceSpec()
@@ -144,6 +148,9 @@ class EvalSpec(Spec):
     """Dialogues per evaluation, one per task as far as tasks go."""
     temperatures: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [1.0, 0.0]
     """One evaluation each; the first is the headline."""
+    perturb: dict[Id, PerturbSpec] = {}
+    """Name to perturbations: `muarl eval` plays the tasks once more under each of them, and sets
+    success under it beside success without."""
 
 
 class RunSpec(Spec):
@@ -179,14 +186,15 @@ class RunSpec(Spec):
             old: The folder of the file that it was read from.
             new: The folder of the file that it is going to be written to.
         """
-
-        def follow(path: str) -> str:
-            return path if os.path.isabs(path) else os.path.relpath(old / path, new)
-
         model = self.model
         if model.path is not None:
-            model = model.model_copy(update={"path": follow(model.path)})
-        return self.model_copy(update={"domain": follow(self.domain), "model": model})
+            model = model.model_copy(update={"path": follow(model.path, old, new)})
+        return self.model_copy(update={"domain": follow(self.domain, old, new), "model": model})
+
+
+def follow(path: str, old: Path, new: Path) -> str:
+    """A path relative to one folder, as it is relative to another; absolute ones stay."""
+    return path if os.path.isabs(path) else os.path.relpath(old / path, new)
 
 
 PATHS = (("domain",), ("model", "path"))

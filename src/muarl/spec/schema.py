@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
+from muarl.spec.grid import GridSpec
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.task import TasksFile
@@ -16,6 +17,7 @@ KINDS: dict[str, type[Spec]] = {
     "tasks": TasksFile,
     "run": RunSpec,
     "reward": RewardFile,
+    "grid": GridSpec,
 }
 """File kind to the model of a whole file."""
 

@@ -1,4 +1,4 @@
-"""`${env:NAME}` and `${env:NAME:-default}`: values of a run file that the machine gives.
+"""`${env:NAME}` and `${env:NAME:-default}`: values of a run or grid file that the machine gives.
 
 A variable stands for a whole value. What it holds is one scalar, read as YAML reads a plain one where
 the reference stands without quotes, and text where it stands in quotes; it can bring in neither
@@ -32,7 +32,7 @@ def fill_in(root: Node, environment: Mapping[str, str]) -> Iterator[Problem]:
     """Put the values of variables in the place of references to them.
 
     Args:
-        root: A run file's document; changed.
+        root: A run or grid file's document; changed.
         environment: Variables and their values.
 
     Yields:
@@ -55,7 +55,7 @@ def refuse(root: Node) -> Iterator[Problem]:
     for _, _, node in _texts(root):
         if is_reference(node.data):
             message = (
-                f"{node.data!r}: environment variables are for run files, since the content of all "
+                f"{node.data!r}: environment variables are for run and grid files, since the content of all "
                 "other files must be the same everywhere; write the value (a tool server gets "
                 "variables by name, under `secrets`)"
             )

@@ -15,13 +15,12 @@ from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.seeds import generator
-from muarl.spec import TaskSpec
+from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 # Nobody samples here, so nothing but turns needs a cap.
 _CAPS = RolloutSpec(max_turns=100, max_tokens=100_000, context_tokens=1_000_000)
-_LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
 
 
 async def play_agents(
@@ -33,6 +32,8 @@ async def play_agents(
     limits: RolloutSpec = _CAPS,
     group_size: int = 1,
     seed: int = 0,
+    perturb: PerturbSpec | None = None,
+    concurrency: int = 16,
 ) -> list[Episode]:
     """Let an agent play tasks, each as often as a group is large; the same seed, the same episodes.
 
@@ -44,6 +45,8 @@ async def play_agents(
         limits: Caps, and what varies inside a group.
         group_size: Dialogues of one task.
         seed: Of everything drawn.
+        perturb: How often users and tools are perturbed.
+        concurrency: Dialogues alive at once.
 
     Returns:
         Episodes in the order of tasks.
@@ -60,10 +63,12 @@ async def play_agents(
         limits=limits,
         user=user or UserSpec(scripted=ScriptedUserSpec()),
         policy_for=policy_for,
+        perturb=perturb,
     )
     keys = episode_keys(tasks, run_seed=seed, phase="play", group_size=group_size)
     played: dict[EpisodeKey, Episode] = {}
-    async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
+    limits_of_run = Limits(concurrency=concurrency, attempts=1, max_fault_rate=1.0)
+    async with run_groups(keys, runner, limits=limits_of_run, journal=Unjournaled()) as groups:
         async for group in groups:
             played |= {episode.key: episode for episode in group.episodes}
     return [played[key] for key in keys]

@@ -16,10 +16,8 @@ from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
-from muarl.kernel.model import save_model
 from muarl.observe import Observation
 from muarl.record import JournalWriter, read_journal
-from muarl.record.whole import whole_folder
 from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import Located, RunSpec
@@ -115,8 +113,7 @@ def _cold_model(at: RunAtWork) -> Path:
     path = at.folder.path / "cold_start"
     stage, _ = stage_of(at.folder.checkpoint)
     if stage == COLD_START:
-        with whole_folder(path) as draft:
-            save_model(at.model, draft)
+        save_with_tokenizer(at.model, at.renderer.tokenizer, path)
     elif not path.exists():
         raise RecordError(
             f"{path} is gone: GRPO has begun and needs the weights it began with. "

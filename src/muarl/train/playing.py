@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Domain
+from muarl.domain import Agent, Domain
 from muarl.errors import SetupError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
@@ -20,7 +20,7 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
-from muarl.spec import RunSpec
+from muarl.spec import PerturbSpec, RunSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.train.engines import open_engine, shared_prompt
 from muarl.train.progress import Progress
@@ -59,6 +59,16 @@ class Player:
     load: ReadLoad | None = None
 
 
+def by_agents(run: RunSpec, agent_for: Callable[[TaskSpec, EpisodeKey], Agent]) -> Player:
+    """Rule-based agents, a fresh one for each dialogue."""
+    by_bytes = byte_renderer()
+    return Player(
+        lambda task, key: ExpertPolicy(agent_for(task, key), by_bytes),
+        by_bytes,
+        byte_limits(run.rollout),
+    )
+
+
 @asynccontextmanager
 async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
     """Who plays, for the length of the block.
@@ -69,13 +79,9 @@ async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncItera
         model: A run's folder or a model's; None lets the domain's expert play.
     """
     if model is None:
-        by_bytes = byte_renderer()
-        yield Player(
-            lambda task, key: ExpertPolicy(
-                domain.expert(task, {}, generator(key.run_seed, str(key), "expert")), by_bytes
-            ),
-            by_bytes,
-            byte_limits(run.rollout),
+        yield by_agents(
+            run,
+            lambda task, key: domain.expert(task, {}, generator(key.run_seed, str(key), "expert")),
         )
         return
     source = model_folder(model)
@@ -98,6 +104,7 @@ async def play(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    perturb: PerturbSpec | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -111,6 +118,7 @@ async def play(
         progress: Told after each task.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        perturb: How often users and tools are perturbed.
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
     async with player(domain, run, model) as who:
@@ -121,7 +129,7 @@ async def play(
                 renderer=who.renderer,
                 journal=journal,
                 stop=stop,
-                on_group=_counting(progress),
+                on_group=counting(progress),
                 observer=observer,
             )
             return await held_out.by(
@@ -129,6 +137,7 @@ async def play(
                 phase=f"eval:{phase}:T{temperature:g}",
                 temperature=temperature,
                 load=who.load,
+                perturb=perturb,
             )
 
 
@@ -175,6 +184,7 @@ async def roll_out(
                 policy_for=who.policy_for,
                 observer=observer,
                 load=who.load,
+                perturb=run.rollout.perturb,
             )
             await stream_round(
                 todo,
@@ -182,12 +192,12 @@ async def roll_out(
                 limits=bounds(run.rollout),
                 journal=journal,
                 stop=stop,
-                on_group=_counting(progress, len(keys) - len(todo)),
+                on_group=counting(progress, len(keys) - len(todo)),
                 observer=observer,
             )
 
 
-def _counting(progress: Progress, played: int = 0) -> Callable[[Group], None]:
+def counting(progress: Progress, played: int = 0) -> Callable[[Group], None]:
     """Tells `progress` how many episodes there are, after each group."""
     if played:
         progress.advance(played)

@@ -97,6 +97,7 @@ async def _round(
         policy_for=lambda _task, _key: policy,
         observer=at.observation,
         load=load_of(policy),
+        perturb=run.rollout.perturb,
     )
     keys = episode_keys(
         tasks,

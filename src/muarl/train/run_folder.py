@@ -9,6 +9,7 @@ log.jsonl            what happened to groups and attempts, one JSON object per l
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
 checkpoint/          weights, optimizer and counters, for --resume
+grid.json            of a grid: what was found
 report.html          written by `muarl report`
 """
 

@@ -1,0 +1,156 @@
+"""From the episodes of a grid, policies x users, to what is said of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muarl.evaluate.paired import (
+    FourCells,
+    GainKept,
+    Trials,
+    Verdict,
+    gain_kept,
+    overall,
+    paired_difference,
+    pass_hat,
+)
+from muarl.evaluate.statistics import Interval
+from muarl.evaluate.summary import EvalSummary, succeeded, summarise
+from muarl.record import Episode
+from muarl.spec.grid import GridSpec
+
+
+class Played(NamedTuple):
+    """What is kept of the episodes of one policy with one user.
+
+    Attributes:
+        trials: Task to whether each scored dialogue succeeded; faults are in none (law L2).
+        summary: Of the same episodes, faults counted.
+    """
+
+    trials: Trials
+    summary: EvalSummary
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One policy with one user.
+
+    Attributes:
+        policy: Its name in the grid.
+        user: Hers.
+        success: Share of dialogues that earned the whole reward.
+        pass_hat: k to pass^k, the chance that k dialogues on a task all succeed. Its `n` counts tasks
+            with k scored trials.
+        summary: The rest of what an evaluation says.
+    """
+
+    policy: str
+    user: str
+    success: Interval
+    pass_hat: dict[int, Interval]
+    summary: EvalSummary
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Success of one minus that of another on the same tasks, all else the same.
+
+    Attributes:
+        of: Name of the policy or user.
+        minus: Whom it is compared with.
+        beside: The user with whom two policies, or the policy with whom two users, are compared.
+        success: The difference, paired by task.
+    """
+
+    of: str
+    minus: str
+    beside: str
+    success: Interval
+
+
+class GridFound(msgspec.Struct, frozen=True):
+    """What a grid found.
+
+    Attributes:
+        cells: Every policy with every user.
+        policies: Each other policy minus the first, with every user.
+        users: Each other user minus the first, with every policy.
+        kept: Each other user to what of the gain is kept with her; empty where no gain is asked for.
+        verdict: On all of them; None likewise.
+    """
+
+    cells: list[Cell]
+    policies: list[Difference]
+    users: list[Difference]
+    kept: dict[str, GainKept]
+    verdict: Verdict | None
+
+
+def played(episodes: Sequence[Episode], *, seed: int = 0) -> Played:
+    """Keep of episodes what the grid needs."""
+    trials: defaultdict[str, list[bool]] = defaultdict(list)
+    for episode in episodes:
+        if not episode.outcome.is_fault and episode.reward is not None:
+            trials[episode.key.task_id].append(succeeded(episode))
+    return Played(dict(trials), summarise(episodes, seed=seed))
+
+
+def compare(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> GridFound:
+    """Everything that is said of a grid.
+
+    Args:
+        grid: Who was compared with whom.
+        found: Policy and user to what they did.
+    """
+    trials = {names: cell.trials for names, cell in found.items()}
+    seed, first_policy, first_user = grid.seed, grid.first_policy, grid.first_user
+    others = [user for user in grid.users if user != first_user]
+    kept: dict[str, GainKept] = {}
+    if grid.gain is not None:
+        trained, cold = grid.gain.trained, grid.gain.cold
+        for user in others:
+            four = FourCells(
+                *(trials[trained, user], trials[cold, user]),
+                *(trials[trained, first_user], trials[cold, first_user]),
+            )
+            kept[user] = gain_kept(four, least=grid.gain.least, seed=seed)
+    return GridFound(
+        cells=[
+            Cell(
+                policy=policy,
+                user=user,
+                success=cell.summary.success,
+                pass_hat={k: pass_hat(cell.trials, k, seed=seed) for k in _ks(grid.trials)},
+                summary=cell.summary,
+            )
+            for (policy, user), cell in found.items()
+        ],
+        policies=[
+            Difference(
+                *(policy, first_policy, user),
+                paired_difference(trials[policy, user], trials[first_policy, user], seed=seed),
+            )
+            for policy in grid.policies
+            if policy != first_policy
+            for user in grid.users
+        ],
+        users=[
+            Difference(
+                *(user, first_user, policy),
+                paired_difference(trials[policy, user], trials[policy, first_user], seed=seed),
+            )
+            for policy in grid.policies
+            for user in others
+        ],
+        kept=kept,
+        verdict=overall([one.verdict for one in kept.values()]) if grid.gain else None,
+    )
+
+
+def _ks(trials: int) -> Iterable[int]:
+    """1, 2, 4, ... and the number of trials."""
+    powers = [2**n for n in range(trials.bit_length())]
+    return dict.fromkeys([*(k for k in powers if k < trials), trials])

@@ -1,0 +1,252 @@
+"""Let every policy of a grid play with every user, into one journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from muarl.data.stored import refuse_another_domain
+from muarl.data.trivial import trivial_agent, trivial_policies
+from muarl.domain import Domain, load_domain
+from muarl.errors import SpecError
+from muarl.evaluate.grid import GridFound, Played, compare, played
+from muarl.evaluate.held_out import evaluation_tasks
+from muarl.record import JournalWriter, read_journal
+from muarl.scheduler import Fuse, Observer
+from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.rounds import StopSignal, bounds, run_round
+from muarl.seeds import generator
+from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
+from muarl.spec.finding import Finding, unknown
+from muarl.spec.grid import GridPolicySpec
+from muarl.spec.run import EvalSpec
+from muarl.train.playing import Player, by_agents, counting, player
+from muarl.train.progress import Progress
+from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
+from muarl.train.run_domain import refuse_unfit
+from muarl.train.run_folder import RunFolder, write_text
+
+RESULT = "grid.json"
+"""Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
+`GridFound`."""
+
+_USERS = "grid"
+"""The phase by whose keys users are drawn: with all policies the same."""
+
+
+def run_of_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Located[RunSpec]:
+    """The grid's run, as it evaluates the grid's tasks."""
+    spec, said = grid.spec, run.spec
+    plays = EvalSpec(
+        split=spec.split or said.eval.split,
+        episodes=spec.tasks,
+        temperatures=[spec.temperature],
+    )
+    limits = said.rollout.model_copy(update={"group_size": spec.trials})
+    update = {
+        "eval": plays,
+        "rollout": limits,
+        "seed": spec.seed,
+        "user": spec.users[spec.first_user],
+    }
+    return replace(run, spec=said.model_copy(update=update))
+
+
+async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
+    """Load the domain, and look whether all policies and users of a grid are there.
+
+    Args:
+        grid: The grid.
+        run: Its run, as `run_of_grid` makes it.
+
+    Raises:
+        SpecError: Grid, run or domain have to be mended, or a policy was trained on the tasks.
+        SetupError: A model, an engine or the key of an endpoint is missing.
+        ToolServerError: The tool server does not start.
+    """
+    domain = load_domain(run.resolve(run.spec.domain))
+    grid.refuse(_findings(grid.spec, run.spec, domain))
+    refuse_unfit(run, domain)
+    first = tasks_of_grid(domain, run.spec)[0]
+    for spec in grid.spec.users.values():
+        for _, user in spec.users():
+            domain.user(user, first, first.personas[0], 0)
+    await domain.tools()
+    for policy in grid.spec.policies.values():
+        if (folder := policy.folder()) is not None:
+            model = grid.resolve(folder)
+            await require_engine(run.spec, model)
+            refuse_trained_tasks(run.spec, domain, model)
+            await require_room(run, domain, model)
+    return domain
+
+
+def tasks_of_grid(domain: Domain, run: RunSpec) -> list[TaskSpec]:
+    """The tasks that a grid plays.
+
+    Raises:
+        SpecError: The run trains on one of them (law L10).
+    """
+    return evaluation_tasks(domain, run)
+
+
+def plan_of_grid(grid: Located[GridSpec]) -> dict[str, str]:
+    """What makes a grid beside its run: a resumed one must say the same."""
+    policies = {
+        f"grid.policies.{name}": str(grid.resolve(folder).resolve())
+        if (folder := policy.folder()) is not None
+        else _text(policy)
+        for name, policy in grid.spec.policies.items()
+    }
+    return policies | {f"grid.users.{name}": _text(user) for name, user in grid.spec.users.items()}
+
+
+def files_of_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> list[Path]:
+    """What a grid reads again and again, and nobody must write over."""
+    of_users = [
+        path
+        for user in grid.spec.users.values()
+        for path in files_of_run(replace(run, spec=run.spec.model_copy(update={"user": user})))
+    ]
+    folders = [policy.folder() for policy in grid.spec.policies.values()]
+    return [*of_users, *(grid.resolve(folder) for folder in folders if folder is not None)]
+
+
+async def play_grid(
+    domain: Domain,
+    grid: Located[GridSpec],
+    run: Located[RunSpec],
+    *,
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    observer: Observer | None = None,
+) -> GridFound:
+    """Play what the folder's journal does not hold yet, compare, and write `grid.json`.
+
+    A fault is played again: what caused it may have been mended. But never after an effect, which
+    would be had twice.
+
+    Args:
+        domain: The domain.
+        grid: Policies, users and how often.
+        run: Its run, as `run_of_grid` makes it.
+        folder: Where the journal and the result go.
+        progress: Told of each cell.
+        stop: Drains on request.
+        observer: Told what happens to dialogues.
+    """
+    spec = grid.spec
+    tasks = tasks_of_grid(domain, run.spec)
+    limits = run.spec.rollout
+    fuse = Fuse(limits.max_fault_rate, limits.concurrency)
+    found: dict[tuple[str, str], Played] = {}
+    with JournalWriter(folder.journal) as journal:
+        done = {
+            episode.key: episode
+            for episode in read_journal(folder.journal)
+            if not episode.outcome.is_fault or episode.effect
+        }
+        refuse_another_domain(domain, done.values())
+        for policy_name, policy in spec.policies.items():
+            async with _player(domain, run.spec, grid, policy) as who:
+                for user_name, user in spec.users.items():
+                    progress.phase(f"{policy_name} with {user_name}", len(tasks) * spec.trials)
+                    runner = DialogueRunner(
+                        domain=domain,
+                        tasks=tasks,
+                        renderer=who.renderer,
+                        limits=who.limits,
+                        user=user,
+                        policy_for=who.policy_for,
+                        temperature=spec.temperature,
+                        observer=observer,
+                        load=who.load,
+                        users_drawn_in=_USERS,
+                    )
+                    keys = episode_keys(
+                        tasks,
+                        run_seed=spec.seed,
+                        phase=f"grid:{policy_name}:{user_name}",
+                        group_size=spec.trials,
+                    )
+                    groups = await run_round(
+                        keys,
+                        runner,
+                        limits=bounds(limits),
+                        journal=journal,
+                        done=done,
+                        stop=stop,
+                        fuse=fuse,
+                        observer=observer,
+                        on_group=counting(progress),
+                    )
+                    episodes = [episode for group in groups for episode in group.episodes]
+                    found[policy_name, user_name] = played(episodes, seed=spec.seed)
+    result = compare(spec, found)
+    write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
+    return result
+
+
+def as_json(grid: GridSpec, tasks: list[TaskSpec], found: GridFound) -> dict[str, Any]:
+    """What `grid.json` holds."""
+    return {
+        "grid": grid.model_dump(mode="json", exclude_none=True),
+        "tasks": [task.id for task in tasks],
+        **msgspec.to_builtins(found, str_keys=True),
+    }
+
+
+@asynccontextmanager
+async def _player(
+    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec
+) -> AsyncIterator[Player]:
+    folder, expert, trivial = policy.folder(), policy.expert, policy.trivial
+    if folder is not None:
+        async with player(domain, run, grid.resolve(folder)) as who:
+            yield who
+    elif expert is not None:
+        yield by_agents(
+            run,
+            lambda task, key: domain.expert(
+                task, expert.imperfections, generator(key.run_seed, str(key), "expert")
+            ),
+        )
+    else:
+        assert trivial is not None  # a policy is of exactly one kind
+        tools = await domain.tools()
+        yield by_agents(
+            run,
+            lambda _task, key: trivial_agent(
+                trivial, domain, tools, generator(key.run_seed, str(key), trivial)
+            ),
+        )
+
+
+def _findings(grid: GridSpec, run: RunSpec, domain: Domain) -> Iterator[Finding]:
+    """What of a grid the domain does not have."""
+    if run.eval.split not in domain.splits:
+        yield Finding(("split",), unknown("split", run.eval.split, domain.splits))
+        return
+    task = domain.tasks(run.eval.split)[0]
+    floor = trivial_policies(domain.spec)
+    for name, policy in grid.policies.items():
+        if policy.trivial is not None and policy.trivial not in floor:
+            message = unknown("policy without skill", policy.trivial, floor)
+            yield Finding(("policies", name, "trivial"), message)
+        if policy.expert is not None:
+            try:
+                domain.expert(task, policy.expert.imperfections, generator(0))
+            except SpecError as error:
+                for problem in error.problems:
+                    yield Finding(("policies", name, "expert"), problem.message)
+
+
+def _text(spec: Any) -> str:
+    return json.dumps(spec.model_dump(mode="json", exclude_none=True))

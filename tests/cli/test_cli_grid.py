@@ -1,0 +1,142 @@
+"""`muarl eval GRID.yaml`: cells, differences, gain kept, resuming, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bad_input import InProcess
+from spec_files import spoil
+
+from muarl.record import JournalWriter, read_journal
+from muarl.record.codec import encode_episode
+
+GRID = """\
+version: 1
+run: shop/run.yaml
+policies:
+  idle: {trivial: do_nothing}
+  expert: {expert: {}}
+users:
+  own: {scripted: {}}
+  asks_once: {scripted: {knobs: {no_follow_up: 1}}}
+gain: {cold: idle, trained: expert, user: own}
+trials: 3
+"""
+
+
+@pytest.fixture
+def grid(run_file: Path, tmp_path: Path) -> Path:
+    tasks = run_file.with_name("held_out.yaml")
+    first = tasks.read_text().partition("tasks:\n")[2]
+    more = "".join(first.replace("W2", f"W{n}").replace("-2", f"-{n}") for n in range(3, 9))
+    tasks.write_text(tasks.read_text() + more)
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID)
+    return path
+
+
+def test_every_policy_plays_with_every_user_and_what_is_found_is_said(
+    muarl: InProcess, grid: Path, out: Path
+) -> None:
+    ending = muarl("eval", grid, "--out", out)
+    assert ending.code == 0, ending.lines
+    assert "2 policies with 2 users: 7 tasks of held_out, 3 dialogues on each" in ending.out
+    assert "verdict: " in ending.out
+    found = json.loads((out / "grid.json").read_text())
+    assert len(found["tasks"]) == 7
+    cells = {(cell["policy"], cell["user"]): cell for cell in found["cells"]}
+    assert set(cells) == {(p, u) for p in ("idle", "expert") for u in ("own", "asks_once")}
+    for (policy, _), cell in cells.items():
+        assert cell["summary"]["n"] == 21
+        assert set(cell["pass_hat"]) == {"1", "2", "3"}
+        assert cell["pass_hat"]["3"]["value"] == (policy == "expert")
+    assert [d["success"]["value"] for d in found["policies"]] == [1.0, 1.0]
+    assert found["kept"]["asks_once"]["kept"]["value"] == 1.0
+    # Seven tasks that are all alike do not prove what an eighth would be.
+    assert found["verdict"] == "undecided"
+    assert muarl("eval", grid, "--out", out, "--overwrite", "--json").code == 0
+    assert json.loads((out / "grid.json").read_text()) == found
+
+
+def test_all_policies_meet_the_same_users(muarl: InProcess, grid: Path, out: Path) -> None:
+    assert muarl("eval", grid, "--out", out).code == 0
+    met: dict[str, dict[object, object]] = {}
+    for episode in read_journal(out / "episodes.journal"):
+        _, policy, user = episode.key.phase.split(":")
+        whom = met.setdefault(policy, {})
+        whom[user, episode.key.task_id, episode.key.sample] = (episode.persona, episode.opening)
+    assert len(met["idle"]) == 42
+    assert met["idle"] == met["expert"]
+
+
+def test_a_grid_that_was_broken_off_goes_on_where_it_was(
+    muarl: InProcess, grid: Path, out: Path
+) -> None:
+    assert muarl("eval", grid, "--out", out).code == 0
+    whole = {e.key: encode_episode(e) for e in read_journal(out / "episodes.journal")}
+    found = (out / "grid.json").read_text()
+    journal = out / "episodes.journal"
+    kept = list(read_journal(journal))[:30]
+    journal.unlink()
+    (out / "grid.json").unlink()
+    with JournalWriter(journal) as writer:
+        for episode in kept:
+            writer.append(episode)
+    assert muarl("eval", grid, "--out", out, "--resume").code == 0
+    assert {e.key: encode_episode(e) for e in read_journal(journal)} == whole
+    assert (out / "grid.json").read_text() == found
+    spoil(grid, "no_follow_up: 1", "no_follow_up: 0.5")
+    ending = muarl("eval", grid, "--out", out, "--resume")
+    assert ending.code == 1
+    assert "grid.users.asks_once" in " ".join(ending.lines)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "{trivial: do_nothing}",
+            "{trivial: do_nothin}",
+            "4:19: unknown policy without skill 'do_n",
+        ),
+        ("trials: 3", "split: heldout", ":10:8: unknown split 'heldout'; did you mean"),
+        ("trials: 3", "split: train", "split 'train' shares 1 tasks with what is trained on"),
+        ("{expert: {}}", "{model: nowhere}", "no model in "),
+        ("{expert: {}}", "{cold_start: nowhere}", "no model in "),
+    ],
+)
+def test_what_cannot_be_played_is_said_before_a_folder_is_made(
+    muarl: InProcess, grid: Path, out: Path, old: str, new: str, said: str
+) -> None:
+    spoil(grid, old, new)
+    ending = muarl("eval", grid, "--out", out)
+    assert ending.code != 0
+    assert said in " ".join(ending.lines)
+    assert not out.exists()
+
+
+def test_what_goes_with_a_run_does_not_go_with_a_grid_and_the_other_way_round(
+    muarl: InProcess, grid: Path, run_file: Path
+) -> None:
+    for words, said in (
+        (["eval", grid, "--model", "m"], "a grid names its policies"),
+        (["eval", grid, "--set", "seed=1"], "overlays and --set are for run files"),
+        (["eval", run_file], "a run file needs --model"),
+        (["eval", run_file, "--model", "m", "--resume"], "--resume goes on with a grid"),
+    ):
+        ending = muarl(*words)
+        assert ending.code == 2
+        assert said in " ".join(ending.lines)
+    ending = muarl("eval", grid, "--dry-run")
+    assert (ending.code, "run: shop/run.yaml" in ending.out) == (0, True)
+
+
+def test_a_grid_is_checked_with_its_run_and_domain(muarl: InProcess, grid: Path) -> None:
+    ending = muarl("check", grid, "--offline")
+    assert (ending.code, "specs are valid" in ending.out) == (0, True)
+    spoil(grid, "cold: idle", "cold: idol")
+    ending = muarl("check", grid, "--offline")
+    assert ending.code == 2
+    assert "unknown policy 'idol'; did you mean 'idle'?" in " ".join(ending.lines)
