@@ -81,6 +81,21 @@ def test_code_that_catches_everything_is_ended_by_a_third_signal() -> None:
     assert done.returncode == 130
 
 
+def wait_until_gone(process: int) -> None:
+    """It was killed, but may not have fallen yet, or lie there until init looks after it."""
+    stat = Path(f"/proc/{process}/stat")
+    give_up_at = time.monotonic() + 60
+    while time.monotonic() < give_up_at:
+        try:
+            state = stat.read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state in "ZX":
+            return
+        time.sleep(0.05)
+    pytest.fail(f"process {process} outlives the verb")
+
+
 @pytest.mark.parametrize("verb", ["check", "rollout"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_was_started_does_not_outlive_a_verb_that_is_told_to_end(
@@ -93,6 +108,7 @@ def test_what_was_started_does_not_outlive_a_verb_that_is_told_to_end(
         server = int(wait_for(mark))
         process.send_signal(number)
         _, err = process.communicate(timeout=240)
-    assert (process.returncode, err) == (130, "muarl: interrupted\n")
-    with pytest.raises(ProcessLookupError):
-        os.kill(server, 0)
+    # Before it stands what the verb was at.
+    assert (process.returncode, err.splitlines()[-1]) == (130, "muarl: interrupted")
+    assert "Traceback" not in err
+    wait_until_gone(server)

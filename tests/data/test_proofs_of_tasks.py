@@ -263,6 +263,7 @@ async def test_gold_calls_earn_the_training_reward_too(folder: Path) -> None:
     assert said(await prove(load_domain(folder))) == [
         (
             "gold task 'cancel-1': the gold calls earn 0 of the training reward, not 1: called "
-            "look: look was not called successfully"
+            "look: look was not called successfully; `called` wants look, and no gold call is one: "
+            "`gold` lists all that must be called, reads too; add it there, or leave the predicate out"
         )
     ]
