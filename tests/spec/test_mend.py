@@ -103,6 +103,71 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path, text: str) -> 
         mended(tmp_path / "run.yaml")
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_lines_may_end_otherwise_and_nothing_is_lost(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "file.yaml"
+    old = "# yaml-language-server: $schema=old/reward.v9.json   my note"
+    path.write_bytes(end.join([old, "reward: [{gold_world: true}]", ""]).encode())
+    mended(path).write()
+    assert path.read_bytes().decode().split(end) == [
+        "# yaml-language-server: $schema=schemas/reward.v1.json   my note",
+        "version: 1",
+        "reward: [{gold_world: true}]",
+        "",
+    ]
+    assert mended(path).changes == ()
+
+
+@pytest.mark.parametrize("text", ["--- &a {reward: [{gold_world: true}]}\n", "&x\nreward: [a]\n"])
+def test_what_would_be_no_yaml_any_more_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match="as its first key"):
+        mended(path)
+    assert path.read_text() == text
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(RUN)
+    path.chmod(0o640)
+
+    def full(_number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        mended(path).write()
+    assert path.read_text() == RUN
+    monkeypatch.undo()
+    mended(path).write()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_files_that_are_not_the_domain_s_own_are_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "compose.yaml").write_text("services: {}\n")
+    (victim / "tasks.yaml").write_text("domain: x\ntasks: []\n")
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    write_all(shop)
+    (shop / "link.yaml").symlink_to(victim / "tasks.yaml")
+    (shop / "compose.yaml").write_text("services: {}\n")
+    named = '["../victim/*.yaml", link.yaml, compose.yaml, tasks.yaml]'
+    (shop / "domain.yaml").write_text(DOMAIN.replace("[tasks.yaml]", named))
+    assert files_of(shop) == [shop / "domain.yaml", shop / "tasks.yaml"]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text("services: {}\n")
+    with pytest.raises(SpecError, match="no spec file of muarl"):
+        mended(tmp_path / "compose.yaml")
+
+
 def test_a_domain_is_mended_with_its_tasks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
