@@ -184,6 +184,30 @@ async def test_a_floor_that_trivial_policies_pass_is_found(folder: Path) -> None
     ]
 
 
+async def test_a_training_reward_that_trivial_policies_pass_is_found(folder: Path) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "reward:",
+        "training_reward:\n  - count: {of: turns, at_least: 0}\nreward:",
+    )
+    proof = await prove(load_domain(folder), fuzz=20)
+    findings = said(proof)
+    assert any("doing nothing already earns 1 of the training reward" in f for f in findings)
+    assert any("the training reward does not see" in finding for finding in findings)
+
+
+async def test_trivial_policies_are_tried_as_if_they_were_trained(folder: Path) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "reward:",
+        "training_reward:\n  - count: {of: turns, at_least: 1}\nreward:",
+    )
+    proof = await prove(load_domain(folder))
+    assert proof.floor["do_nothing"]["train"].value == 0
+    assert proof.floor["do_nothing in training"]["train"].value == 1
+    assert any("'do_nothing in training' earns 1.000" in finding for finding in said(proof))
+
+
 async def test_a_part_of_a_split_speaks_for_the_whole_only_with_its_interval(folder: Path) -> None:
     """One task of three is earned by doing nothing; seven tasks cannot prove it."""
     generated(folder, "gold=[", "gold=[] if index % 3 == 0 else [")

@@ -65,13 +65,19 @@ async def fuzz_findings(subject: Subject, runs: int) -> tuple[Fuzzed, list[Proof
         if not changes:
             continue
         tally.counted += 1
-        wanted = subject.domain.reward_for(task, training=False)
-        if reward_of(await scored(subject, task, gold, run, wanted)) < 1:
+        earned = [
+            reward_of(await scored(subject, task, gold, run, wanted))
+            for wanted in (
+                subject.domain.reward_for(task, training=False),
+                subject.domain.reward_for(task, training=True),
+            )
+        ]
+        if max(earned) < 1:
             continue
         tally.passed += 1
         if len(found) < _NAMED:
             message = (
-                f"the gold calls with a mistake earn 1 ({words}); the reward does not see "
+                f"the gold calls with a mistake earn 1 ({words}); the {'' if earned[0] == 1 else 'training '}reward does not see "
                 f"`{changes[0]}`"
             )
             found.append(subject.about_task(Check.FUZZ, task, ("gold",), message))

@@ -138,10 +138,11 @@ async def gold_findings(
     found = []
     try:
         best = await scored(subject, task, gold.world, gold, wanted)
-        trained = best
+        idle = await scored(subject, task, gold.world, nothing, wanted)
+        trained, idle_trained = best, idle
         if in_training is not wanted:
             trained = await scored(subject, task, gold.world, gold, in_training)
-        idle = await scored(subject, task, gold.world, nothing, wanted)
+            idle_trained = await scored(subject, task, gold.world, nothing, in_training)
     except EpisodeError as error:
         return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None, None
     for results, what in ((best, ""), (trained, " of the training reward")):
@@ -151,12 +152,14 @@ async def gold_findings(
             message = f"the gold calls earn {earned:g}{what}, not 1: {why(results)}{lacking}"
             found.append(subject.about_task(Check.GOLD, task, ("gold",), message))
             break
-    if task.gold and reward_of(idle) >= 1:
-        message = (
-            "doing nothing already earns 1; let the gold calls change something that the reward "
-            "sees, or leave them out"
-        )
-        found.append(subject.about_task(Check.IDLE, task, ("gold",), message))
+    for results, what in ((idle, ""), (idle_trained, " of the training reward")):
+        if task.gold and reward_of(results) >= 1:
+            message = (
+                f"doing nothing already earns 1{what}; let the gold calls change something that the "
+                "reward sees, or leave them out"
+            )
+            found.append(subject.about_task(Check.IDLE, task, ("gold",), message))
+            break
     return found, gold, reward_of(idle)
 
 

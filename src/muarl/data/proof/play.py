@@ -14,7 +14,7 @@ from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Agent, Domain
 from muarl.evaluate.statistics import Interval, mean, success_rate
 from muarl.messages import ToolSpec
-from muarl.record import Episode, EpisodeKey
+from muarl.record import TRAIN, Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
@@ -50,7 +50,11 @@ class Floor(NamedTuple):
 async def floor_findings(
     subject: Subject, tools: Sequence[ToolSpec], dialogues: int
 ) -> tuple[Floor, list[ProofFinding]]:
-    """Let each trivial policy talk; those above the domain's floor are findings."""
+    """Let each trivial policy talk; those above the domain's floor are findings.
+
+    Where training is rewarded otherwise, they talk once more as if they were trained: what earns
+    nothing when a policy is evaluated may be what it learns.
+    """
     domain = subject.domain
     means: dict[str, Means] = {}
     passed: dict[str, list[str]] = {}
@@ -61,14 +65,25 @@ async def floor_findings(
             del task
             return trivial_agent(name, domain, tools, rng)
 
-        means[name], passed[name] = {}, []
-        for split, tasks in subject.tasks.items():
-            episodes = await _play(domain, spread(tasks, dialogues), name, agent_for)
-            found += _faults(subject, Check.FLOOR, name, episodes)
-            means[name][split] = _mean(episodes)
-            passed[name] += sorted(e.key.task_id for e in episodes if e.reward == 1)
-            found += over_floor(subject, split, means[name][split], f"the trivial policy {name!r}")
+        phases = {name: f"check:{name}"}
+        if _is_trained_otherwise(subject):
+            phases[f"{name} in training"] = TRAIN
+        for shown, phase in phases.items():
+            means[shown], passed[shown] = {}, []
+            for split, tasks in subject.tasks.items():
+                episodes = await _play(domain, spread(tasks, dialogues), phase, agent_for)
+                found += _faults(subject, Check.FLOOR, name, episodes)
+                means[shown][split] = _mean(episodes)
+                passed[shown] += sorted(e.key.task_id for e in episodes if e.reward == 1)
+                who = f"the trivial policy {shown!r}"
+                found += over_floor(subject, split, means[shown][split], who)
     return Floor(means, passed), found
+
+
+def _is_trained_otherwise(subject: Subject) -> bool:
+    return subject.domain.spec.training_reward is not None or any(
+        task.training_reward is not None for task in subject.all_tasks()
+    )
 
 
 def over_floor(
@@ -114,7 +129,7 @@ async def expert_findings(
     used: set[tuple[Who, str]] = set()
     found: list[ProofFinding] = []
     for split, tasks in subject.tasks.items():
-        episodes = await _play(domain, spread(tasks, dialogues), "expert", agent_for)
+        episodes = await _play(domain, spread(tasks, dialogues), "check:expert", agent_for)
         found += _faults(subject, Check.EXPERT, "expert", episodes)
         means[split] = _mean(episodes)
         for episode in episodes:
@@ -133,7 +148,7 @@ async def expert_findings(
 
 
 async def _play(
-    domain: Domain, tasks: Sequence[TaskSpec], name: str, agent_for: AgentFor
+    domain: Domain, tasks: Sequence[TaskSpec], phase: str, agent_for: AgentFor
 ) -> list[Episode]:
     renderer = _renderer()
 
@@ -148,7 +163,7 @@ async def _play(
         user=UserSpec(scripted=ScriptedUserSpec()),
         policy_for=policy_for,
     )
-    keys = episode_keys(tasks, run_seed=0, phase=f"check:{name}")
+    keys = episode_keys(tasks, run_seed=0, phase=phase)
     episodes: list[Episode] = []
     async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
         async for group in groups:
