@@ -15,9 +15,10 @@ from typing import Any
 import anyio
 import pytest
 from short_run import carry_out, write_run
+from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
-from muarl.kernel.model import load_model, weights_checksum
+from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.record import read_journal
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import load_run
@@ -195,18 +196,22 @@ def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_u
     class Killed(BaseException):
         pass
 
-    def torn(_model: object, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        (folder / "config.json").write_text('{"mod')
-        raise Killed
-
     run_file = write_run(tmp_path, cold_start=COLD, grpo=None)
     out = tmp_path / "out"
-    for module in ("policy_model", "loop"):  # the first model, the cold one
+    for name in ("model", "cold_start"):
+
+        def torn(model: PreTrainedModel, draft: Path, name: str = name) -> None:
+            if draft.name != f".{name}.writing":
+                save_model(model, draft)
+                return
+            (draft / "config.json").write_text('{"mod')
+            raise Killed
+
         with monkeypatch.context() as patch:
-            patch.setattr(f"muarl.train.{module}.save_model", torn)
+            patch.setattr("muarl.train.policy_model.save_model", torn)
             with pytest.raises(Killed):
-                carry_out(run_file, out, resume=module == "loop")
+                carry_out(run_file, out, resume=name == "cold_start")
+        assert not (out / name).exists()
     carry_out(run_file, out, resume=True)
     cold = weights_checksum(load_model(out / "cold_start"))
     assert weights_checksum(load_model(out / "model")) == cold
