@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -93,6 +94,43 @@ async def test_over_stdio_a_process_is_a_session(tmp_path: Path, template: str) 
     domain = load_domain(tmp_path / "shop")
     async with Client(stdio_client(program(str(tmp_path / "shop")))) as client:
         await cancels_an_order(client, domain)
+
+
+def test_what_a_tool_prints_stays_out_of_the_protocol(tmp_path: Path) -> None:
+    write(tmp_path / "shop", "python")
+    tools = tmp_path / "shop" / "tools.py"
+    text = tools.read_text()
+    doc = '"""Item and status of an order."""\n'
+    assert doc in text
+    noise = '        print("hi")\n        import os; os.write(1, b"raw")\n'
+    tools.write_text(text.replace(doc, doc + noise))
+    command = [sys.executable, "-m", "muarl.cli", "serve", str(tmp_path / "shop")]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "test", "version": "0"}
+    lines = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "find_order", "arguments": ORDER}},
+    ]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in lines:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        rest, errors = process.communicate(timeout=60)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert rest == ""
+    assert "hi\n" in errors
+    assert "raw" in errors
 
 
 @every_template

@@ -329,3 +329,29 @@ def test_worlds_behave_as_if_each_had_a_database_of_its_own(calls: list[Any]) ->
         assert diff(again, world) == []
         assert again.query("SELECT * FROM loans") == world.query("SELECT * FROM loans")
     assert equal(base, library())
+
+
+@pytest.mark.parametrize(
+    "default",
+    ["CURRENT_TIMESTAMP", "CURRENT_DATE", "(random())", "(date('now'))", "(strftime('%s'))"],
+)
+def test_a_default_that_tells_the_time_or_draws_is_refused_L5(default: str) -> None:
+    database = Database()
+    with pytest.raises(Refused, match=r"the default of 'at' is .* no clock and no dice"):
+        database.define(f"CREATE TABLE log (what TEXT PRIMARY KEY, at TEXT DEFAULT {default})")
+    assert database.tables == {}
+
+
+@pytest.mark.parametrize("default", ["'x'", "5", "-3", "(1 + 2)", "NULL", "TRUE", "(lower('A'))"])
+def test_other_defaults_are_taken(default: str) -> None:
+    database = Database()
+    database.define(f"CREATE TABLE log (what TEXT PRIMARY KEY, at TEXT DEFAULT {default})")
+    assert list(database.tables) == ["log"]
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """A predicate on the first would have looked at the last."""
+    world = library()
+    joined = "SELECT a.title, b.title FROM books a JOIN books b ON a.id = 'B0' AND b.id = 'B1'"
+    with pytest.raises(Refused, match="two columns are named 'title'; give each a name"):
+        world.database.query(world, joined, {})

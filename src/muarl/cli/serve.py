@@ -11,7 +11,7 @@ import argparse
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,7 +96,9 @@ async def _over_stdio(domain: Domain, server: Server[Any]) -> None:
     lines = cast(Any, stdin)
     with lent_stdout():
         async with domain.sharing(), stdio_server(stdin=lines) as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+            # Else what a tool prints would lie in a buffer until stdout is itself again.
+            with redirect_stdout(sys.stderr):
+                await server.run(reading, writing, server.create_initialization_options())
 
 
 async def _over_http(domain: Domain, new_server: Any, port: int) -> None:

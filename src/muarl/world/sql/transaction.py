@@ -38,6 +38,9 @@ class Transaction:
             columns = [column[0] for column in rows.description]
             found = rows.fetchall() if limit is None else rows.fetchmany(limit)
             rows.close()
+        twice = next((name for name in columns if columns.count(name) > 1), None)
+        if twice is not None:  # which of them a predicate or a guard meant cannot be told
+            raise Refused(f"two columns are named {twice!r}; give each a name of its own with AS")
         return [dict(zip(columns, row, strict=True)) for row in found]
 
     def write(self, statement: str, parameters: Mapping[str, Any]) -> None:
