@@ -241,6 +241,12 @@ async def test_what_must_be_said_need_not_be_paid_for_in_training(folder: Path) 
         "- gold_world: true\n  - said: {text: done. anything else}\n"
         "training_reward:\n  - gold_world: true",
     )
+    # Its one order is the one that writing at random cancels, which now is all that is paid for.
+    spoil(
+        folder / "domain.yaml",
+        "reward:\n  - gold_world: true\n  - said",
+        "floor: 1.0\nreward:\n  - gold_world: true\n  - said",
+    )
     domain = load_domain(folder)
     (task,) = domain.tasks("train")
     world, done = await domain.gold_world(task), [kind.kind for kind in domain.spec.reward]

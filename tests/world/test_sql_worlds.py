@@ -355,3 +355,21 @@ def test_two_columns_of_one_name_are_refused() -> None:
     joined = "SELECT a.title, b.title FROM books a JOIN books b ON a.id = 'B0' AND b.id = 'B1'"
     with pytest.raises(Refused, match="two columns are named 'title'; give each a name"):
         world.database.query(world, joined, {})
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "time TEXT COLLATE NOCASE PRIMARY KEY",
+        "time TEXT COLLATE RTRIM, who TEXT, PRIMARY KEY (who, time)",
+        "time TEXT, who TEXT, PRIMARY KEY (time COLLATE NOCASE)",
+    ],
+)
+def test_a_key_that_may_be_spelled_in_two_ways_is_refused(columns: str) -> None:
+    """`mo-9` renamed to `MO-9` left both in the document, and one row in SQL."""
+    database = Database()
+    with pytest.raises(Refused, match="a key has one spelling"):
+        database.define(f"CREATE TABLE slots ({columns})")
+    assert database.tables == {}
+    database.define("CREATE TABLE slots (time TEXT PRIMARY KEY, who TEXT COLLATE NOCASE)")
+    assert list(database.tables) == ["slots"]

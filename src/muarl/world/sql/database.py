@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from muarl.world.compare import plain
 from muarl.world.nodes import MapNode
+from muarl.world.sql.columns import refuse_collations, refuse_defaults
 from muarl.world.sql.rows import RowError, check_column, check_json, exactly, patch_row, table_named
 from muarl.world.sql.rules import TOUCHED, Mode, Refused, Rules
 from muarl.world.sql.tables import (
@@ -99,33 +100,12 @@ class Database:
                     self._connection.execute(ordered)
                 try:
                     self.tables[name] = described(self._connection, name)
-                    self._refuse_defaults(name)
+                    refuse_defaults(self._connection, self._rules, name)
+                    refuse_collations(self._connection, name)
                 except Refused:
                     self.tables.pop(name, None)
                     self._connection.execute(f"DROP TABLE main.{quoted(name)}")
                     raise
-
-    def _refuse_defaults(self, table: str) -> None:
-        """Refuse defaults that tell the time or draw; others may call what a query may call.
-
-        In CHECKs and generated columns SQLite itself takes none that does.
-
-        Raises:
-            Refused: One does.
-        """
-        columns = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-        for _, column, _, _, default, *_ in columns:
-            if default is None:
-                continue
-            with self._rules.mode(Mode.READ):
-                try:
-                    self._connection.execute(f"SELECT {default}").fetchone()
-                except sqlite3.Error as error:
-                    if "no such column" not in str(error):  # a bare word is a text here
-                        raise Refused(
-                            f"the default of {column!r} is {default}: a world has no clock and no "
-                            "dice of its own; give a value, or let the tool set it"
-                        ) from error
 
     def insert(self, table: str, key: str, row: Mapping[str, Any]) -> None:
         """Insert a row of the domain, of which the key may be left out.
