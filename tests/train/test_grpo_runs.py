@@ -130,4 +130,4 @@ def test_dynamic_sampling_ends_where_no_task_teaches_and_says_so(
     assert (line["rollout_rounds"], line["groups_missing"]) == (2, 2)
     assert line["episodes"] == 4 * 4, "other tasks in the second round"
     assert "trained_tokens" not in line
-    assert "iteration 0 learns from 0 groups of 2 wanted" in caplog.text
+    assert "iteration 0 gives 0 groups to learn from of 2 wanted" in caplog.text

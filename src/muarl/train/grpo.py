@@ -25,11 +25,13 @@ class TrainingSet(NamedTuple):
     Attributes:
         samples: With something sampled in each.
         advantages: One per sample.
+        owners: The episode of each sample.
         dropped: Episodes that were left out of the loss, by why.
     """
 
     samples: list[Sample]
     advantages: list[float]
+    owners: list[EpisodeKey]
     dropped: Counter[str]
 
 
@@ -49,7 +51,7 @@ def training_set(
         spec: Baseline, what is punished and what is dropped.
         penalties: Taken from the rewards before the baseline, such as a divergence's.
     """
-    found = TrainingSet([], [], Counter())
+    found = TrainingSet([], [], [], Counter())
     in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
     for group in groups:
         rewards = [
@@ -66,6 +68,7 @@ def training_set(
                 if sample.spans:
                     found.samples.append(sample)
                     found.advantages.append(advantage)
+                    found.owners.append(episode.key)
     return found
 
 
@@ -115,7 +118,8 @@ def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
     episodes = [e for group in groups for e in group.episodes]
     scored = [e for e in episodes if e.reward is not None]
     by_task = {
-        group.key[2]: [e.reward for e in group.episodes if e.reward is not None] for group in groups
+        f"{group.key[1]}/{group.key[2]}": [e.reward for e in group.episodes if e.reward is not None]
+        for group in groups
     }
     reward = mean_share({task: r for task, r in by_task.items() if r}, seed=seed)
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]

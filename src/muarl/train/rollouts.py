@@ -1,96 +1,70 @@
-"""The rollouts of one iteration: a round, and further ones for groups that teach nothing."""
+"""What GRPO samples: which tasks in which iteration, and the dialogues of each."""
 
 from __future__ import annotations
 
-import logging
 import random
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 
 from muarl.policy import Policy
-from muarl.record import TRAIN
-from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
-from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec import TaskSpec
+from muarl.record import TRAIN, EpisodeKey
+from muarl.scheduler import Groups
+from muarl.scheduler.admission import GroupSource
+from muarl.scheduler.dialogues import DialogueRunner, load_of
+from muarl.scheduler.rounds import bounds, open_groups
+from muarl.seeds import generator
+from muarl.spec import RunSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import teaches
+from muarl.train.lineup import Place, Plan
 
-_log = logging.getLogger(__name__)
 
+def tasks_of(
+    run: RunSpec, pool: Sequence[TaskSpec], iteration: int
+) -> tuple[list[TaskSpec], random.Random]:
+    """The tasks of an iteration, in order, and the generator that goes on drawing for it.
 
-class RolledOut(NamedTuple):
-    """What an iteration's rollouts gave.
-
-    Attributes:
-        groups: All of them.
-        teaching: Those to learn from.
-        rounds: Rounds of rollouts it took.
-        missing: Groups that were wanted and are not there.
+    With `dynamic_sampling` those beyond the first `tasks_per_iteration` replace groups in which all
+    earned the same, none twice (DAPO, arXiv 2503.14476, equation 11, but bounded).
     """
-
-    groups: list[Group]
-    teaching: list[Group]
-    rounds: int
-    missing: int
-
-    def metrics(self) -> dict[str, Any]:
-        """For the run's log."""
-        return {"rollout_rounds": self.rounds, "groups_missing": self.missing}
-
-
-async def roll_out(at: RunAtWork, iteration: int, policy: Policy, rng: random.Random) -> RolledOut:
-    """Run an iteration's dialogues.
-
-    With `dynamic_sampling`, tasks whose episodes all earned the same are replaced by other tasks of
-    the split, none twice, until there are as many groups as asked for that differ, no task is left,
-    or as many rounds were made as may be (DAPO, arXiv 2503.14476, equation 11, but bounded).
-
-    Args:
-        at: The run.
-        iteration: Number of the iteration, from 0.
-        policy: What is sampled from.
-        rng: Draws the tasks.
-    """
-    spec = at.run.grpo
+    spec = run.grpo
     assert spec is not None
-    wanted = spec.tasks_per_iteration
-    pool = at.domain.tasks(spec.split)
-    if spec.dynamic_sampling is None:
-        once = await _round(at, iteration, policy, rng.sample(pool, wanted))
-        return RolledOut(once, once, 1, 0)
-    order = rng.sample(pool, len(pool))
-    groups: list[Group] = []
-    teaching: list[Group] = []
-    rounds = 0
-    while order and len(teaching) < wanted and rounds < spec.dynamic_sampling.max_rounds:
-        count = wanted - len(teaching)
-        tasks, order = order[:count], order[count:]
-        found = await _round(at, iteration, policy, tasks)
-        groups += found
-        teaching += [group for group in found if teaches(group, spec)]
-        rounds += 1
-    missing = wanted - len(teaching)
-    if missing:
-        why = "no task is left" if not order else "dynamic_sampling.max_rounds"
-        _log.warning(
-            "iteration %d learns from %d groups of %d wanted: in the others all earned the same, and "
-            "after %d rounds there is no further one (%s)",
-            iteration,
-            len(teaching),
-            wanted,
-            rounds,
-            why,
-        )
-    return RolledOut(groups, teaching, rounds, missing)
+    rng = generator(run.seed, "iteration", iteration)
+    count = spec.tasks_per_iteration if spec.dynamic_sampling is None else len(pool)
+    return rng.sample(list(pool), count), rng
 
 
-async def _round(
-    at: RunAtWork, iteration: int, policy: Policy, tasks: list[TaskSpec]
-) -> list[Group]:
+def plan_of(run: RunSpec, pool: Sequence[TaskSpec]) -> Plan:
+    """What a run samples, from first to last."""
+    spec = run.grpo
+    assert spec is not None
+    size, replacing = run.rollout.group_size, spec.dynamic_sampling
+
+    def keys(place: Place) -> list[EpisodeKey]:
+        first = place.take * size
+        return [
+            EpisodeKey(run.seed, TRAIN, place.cohort, place.task_id, sample)
+            for sample in range(first, first + size)
+        ]
+
+    return Plan(
+        cohorts=spec.iterations,
+        wanted=spec.tasks_per_iteration,
+        tasks=lambda cohort: [task.id for task in tasks_of(run, pool, cohort)[0]],
+        keys=keys,
+        teaches=lambda group: replacing is None or teaches(group, spec),
+        max_rounds=1 if replacing is None else replacing.max_rounds,
+    )
+
+
+def rolling_out(
+    at: RunAtWork, source: GroupSource, policy: Policy, pool: Sequence[TaskSpec]
+) -> AbstractAsyncContextManager[Groups]:
+    """Run a source's dialogues while the block is open."""
     run = at.run
     runner = DialogueRunner(
         domain=at.domain,
-        tasks=tasks,
+        tasks=pool,
         renderer=at.renderer,
         limits=run.rollout,
         user=run.user,
@@ -99,15 +73,8 @@ async def _round(
         load=load_of(policy),
         perturb=run.rollout.perturb,
     )
-    keys = episode_keys(
-        tasks,
-        run_seed=run.seed,
-        phase=TRAIN,
-        iteration=iteration,
-        group_size=run.rollout.group_size,
-    )
-    return await run_round(
-        keys,
+    return open_groups(
+        source,
         runner,
         limits=bounds(run.rollout),
         journal=at.journal,
