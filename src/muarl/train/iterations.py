@@ -22,6 +22,7 @@ from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import round_metrics, token_drift, update_metrics
 from muarl.train.learning import Learned, Learner
 from muarl.train.lineup import Batch, Lineup, pace_of
+from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
 from muarl.train.rollouts import plan_of, rolling_out, tasks_of
 from muarl.train.stage import stage_of
@@ -132,7 +133,13 @@ class _Iterations:
         at.folder.batches.append(batch.record)
         _, rng = tasks_of(at.run, self._pool, number)
         times = _Times(self._pipeline)
-        learned = await anyio.to_thread.run_sync(self._learner.learn, batch, rng)
+        items = await items_done(at, batch.groups)
+
+        def learn() -> Learned:
+            measured = items or answers_told(at, batch.groups, self._trainer.model)
+            return self._learner.learn(batch, rng, measured)
+
+        learned = await anyio.to_thread.run_sync(learn)
         times.learned()
         if not self._pace.in_flight:
             await self._pipeline.quiet()
@@ -243,6 +250,8 @@ def _of_learning(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
         **update_metrics(learned.updates),
         **learned.lag_metrics(),
         "dropped": dict(learned.dropped),
+        "credit": dict(learned.credit),
+        "credit": dict(learned.credit),
         "kl": learned.divergence,
         "skipped": [skipped._asdict() for skipped in learned.skipped],
         "mismatch": None if found is None else msgspec.to_builtins(found),

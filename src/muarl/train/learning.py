@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
+from muarl.credit import Measured
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
@@ -51,6 +52,7 @@ class Learned:
         skipped: Updates that were left out.
         divergence: Mean over sampled tokens from the policy that GRPO began with.
         dropped: Episodes that were left out of the loss, by why.
+        credit: What the credit of turns made of the episodes' advantages.
         mismatch: Of sampler and trainer at the same weights; None where nothing was sampled by them.
         lags: Trained tokens by how many versions they lag behind.
     """
@@ -59,6 +61,7 @@ class Learned:
     skipped: list[Skipped] = field(default_factory=list)
     divergence: float | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
+    credit: Mapping[str, float] = field(default_factory=dict)
     mismatch: Mismatch | None = None
     lags: dict[int, int] = field(default_factory=dict)
 
@@ -100,18 +103,21 @@ class Learner:
         self._temperature = temperature
         self.skipped_in_a_row = skipped_in_a_row
 
-    def learn(self, batch: Batch, rng: random.Random) -> Learned:
+    def learn(self, batch: Batch, rng: random.Random, measured: Measured) -> Learned:
         """Update the weights. Blocking: meant for a worker thread.
 
         Args:
             batch: What from.
             rng: Deals samples into updates.
+            measured: Of the episodes' turns, for credits that need more than the record.
 
         Raises:
             NonFiniteLoss: More updates in a row than may be had to be skipped.
         """
         spec = self._spec
-        found = training_set(batch.groups, spec, penalties=self._penalties(batch))
+        found = training_set(
+            batch.groups, spec, penalties=self._penalties(batch), measured=measured
+        )
         in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
         ours = found.samples if in_loss else found.samples[:_LOOKED_AT]
         theirs, gaps = self._referenced(ours)
@@ -119,6 +125,7 @@ class Learner:
         learned = Learned(
             divergence=math.fsum(gaps) / tokens if tokens else None,
             dropped=found.dropped,
+            credit=found.credit_metrics(),
             lags=lags(found.samples, batch.iteration),
             mismatch=mismatch(
                 self.trainer.model,
