@@ -251,7 +251,6 @@ def _of_learning(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
         **learned.lag_metrics(),
         "dropped": dict(learned.dropped),
         "credit": dict(learned.credit),
-        "credit": dict(learned.credit),
         "kl": learned.divergence,
         "skipped": [skipped._asdict() for skipped in learned.skipped],
         "mismatch": None if found is None else msgspec.to_builtins(found),
