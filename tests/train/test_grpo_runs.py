@@ -6,7 +6,7 @@ import importlib.util
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from muarl.domain import load_domain
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.policy.torch_engine import Engine, Row
-from muarl.record import read_journal
+from muarl.record import EpisodeKey, read_journal
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
+from muarl.train.grpo import TrainingSet, training_set
 from muarl.train.policy_model import open_model
 
 needs_vllm = pytest.mark.skipif(
@@ -151,23 +152,26 @@ def test_asynchronous_training_keeps_its_bound_and_trains_each_group_once(tmp_pa
     assert max(line["lag_max"] for line in rounds) == 1
 
 
+def poison(monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[EpisodeKey], bool]) -> None:
+    """Have what some episodes sampled come to the trainer with a log-prob that is no number."""
+
+    def made(*args: Any, **how: Any) -> TrainingSet:
+        found = training_set(*args, **how)
+        for owner, sample in zip(found.owners, found.samples, strict=True):
+            if poisoned(owner):
+                sample.logprobs[0] = float("nan")
+        return found
+
+    monkeypatch.setattr("muarl.train.learning.training_set", made)
+
+
 def test_updates_that_are_not_finite_are_skipped_and_the_culprits_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sampled = Engine._draw
-
-    def poisoned(engine: Engine, logits: Any, rows: list[Row]) -> Any:
-        tokens, logprobs = sampled(engine, logits, rows)
-        for at, row in enumerate(rows):
-            if row.request.dialogue.startswith("train/1/") and row.request.dialogue.endswith("/2"):
-                logprobs[at] = float("nan")
-        return tokens, logprobs
-
-    monkeypatch.setattr(Engine, "_draw", poisoned)
-    grpo = {**SHORT["grpo"], "updates_per_iteration": 1, "kl_coef": 0.0}
-    first, second, third = carry_out(
-        write_run(tmp_path, grpo=grpo, model=ready_model()), tmp_path / "out"
-    )
+    poison(monkeypatch, lambda key: key.iteration == 1 and key.sample == 2)
+    grpo = {**SHORT["grpo"], "updates_per_iteration": 1}
+    run_file = write_run(tmp_path, grpo=grpo, model=ready_model())
+    first, second, third = carry_out(run_file, tmp_path / "out")
     assert not first["skipped"]
     assert not third["skipped"]
     (skipped,) = second["skipped"]
@@ -177,24 +181,18 @@ def test_updates_that_are_not_finite_are_skipped_and_the_culprits_named(
     assert "the loss is nan" in skipped["why"]
     assert f"update skipped: {skipped['why']}" in caplog.text
     assert skipped["episodes"][0] in caplog.text
-    assert second["skipped_in_a_row"] == 1
-    assert third["skipped_in_a_row"] == 0
+    assert "trained_tokens" not in second
+    assert [line["skipped_in_a_row"] for line in (first, second, third)] == [0, 1, 0]
     assert third["trained_tokens"] > 0
 
 
 def test_too_many_updates_in_a_row_that_are_not_finite_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sampled = Engine._draw
-
-    def poisoned(engine: Engine, logits: Any, rows: list[Row]) -> Any:
-        tokens, _ = sampled(engine, logits, rows)
-        return tokens, [float("inf")] * len(rows)
-
-    monkeypatch.setattr(Engine, "_draw", poisoned)
-    grpo = {**SHORT["grpo"], "max_skipped": 2, "kl_coef": 0.0}
+    poison(monkeypatch, lambda _key: True)
+    run_file = write_run(tmp_path, grpo={**SHORT["grpo"], "max_skipped": 2}, model=ready_model())
     with pytest.raises(NonFiniteLoss, match=r"3 updates in a row .* not finite: train/"):
-        carry_out(write_run(tmp_path, grpo=grpo, model=ready_model()), tmp_path / "out")
+        carry_out(run_file, tmp_path / "out")
 
 
 def test_a_sampler_that_says_other_log_probs_than_the_trainer_raises_an_alarm(
@@ -224,9 +222,7 @@ def test_dynamic_sampling_ends_where_no_task_teaches_and_says_so(
         "tasks_per_iteration": 2,
         "dynamic_sampling": {"max_rounds": 2},
     }
-    run_file = write_run(
-        tmp_path, grpo=grpo, rollout={**SHORT["rollout"], "max_tokens": 1}, model=ready_model()
-    )
+    run_file = write_run(tmp_path, grpo=grpo, rollout={**SHORT["rollout"], "max_tokens": 1})
     (line,) = carry_out(run_file, tmp_path / "out")
     assert (line["rollout_rounds"], line["groups_missing"]) == (2, 2)
     assert line["episodes"] == 4 * 4, "other tasks in the second round"
