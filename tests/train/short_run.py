@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import torch
 
 from muarl.domain import load_domain_of
 from muarl.scheduler.rounds import StopSignal
@@ -70,6 +71,7 @@ def ready_model() -> dict[str, str]:
 def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
     """Train to the end; the metrics of its iterations."""
     located = load_run(run_file)
+    torch.set_num_threads(located.spec.threads)
     moved = located.spec.moved(run_file.parent, out)
     folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 

@@ -117,8 +117,8 @@ class GrpoSpec(Spec):
     """So many updates in a row may be left out because loss or gradient are not finite; one more ends the
     run."""
     max_mismatch: PositiveFloat = 0.01
-    """KL(sampler || trainer) of a token at the same weights, estimated by k3; above it there is an alarm:
-    the engine does not sample what the trainer believes."""
+    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
+    it there is an alarm: the engine does not sample what the trainer believes."""
     freeze_embeddings: bool = True
     """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
