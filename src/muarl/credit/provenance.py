@@ -44,6 +44,24 @@ def uses(episode: Episode) -> list[Use]:
     return [Use(*pair, failed) for pair, failed in found.items()]
 
 
+def unheard(episode: Episode) -> bool:
+    """Whether a call that failed had an argument that nobody had said: no rule, no user, no tool.
+
+    What the tools' descriptions name, such as the values that a field may have, counts as said.
+    """
+    said = [tokens(episode.system), tokens(episode.opening.text)]
+    said += [tokens(f"{tool.description} {tool.parameters}") for tool in episode.tools]
+    for turn in episode.turns:
+        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+            if result.is_error and any(
+                (wanted := tokens(value)) and not any(holds(text, wanted) for text in said)
+                for value in _values(call.arguments)
+            ):
+                return True
+        said.append(_answer(turn))
+    return False
+
+
 def _answer(turn: Turn) -> list[Token]:
     texts = [result.content for result in turn.results]
     if turn.reply is not None:
