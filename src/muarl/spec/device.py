@@ -23,6 +23,16 @@ class DeviceStateSpec(OneOf):
     python: PythonRef | None = None
     """A function without arguments that returns it."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_tables(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "sql" in given:
+            raise ValueError(
+                "a device has no tables of its own; keep her state in the domain's tables, and leave "
+                "`device.world` out: her tools act on those then, and may be SQL"
+            )
+        return given
+
 
 class SyncSpec(Spec):
     """One thing that is brought in step: a value copied from a place to another, or a function."""
@@ -32,8 +42,8 @@ class SyncSpec(Spec):
     )
 
     from_: str | None = Field(None, alias="from", min_length=1)
-    """Dotted path in the world to copy from. `{device.line}` in it stands for the text at that
-    path: `lines.{device.line}.status`."""
+    """Dotted path in the world to copy from. `{device.line}` in it stands for the key that is named
+    at that path: `lines.{device.line}.status`."""
     to: str | None = Field(None, min_length=1)
     """Dotted path to copy to, which holds something already, or whose last part is a new key."""
     python: PythonRef | None = None

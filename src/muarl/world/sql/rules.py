@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from muarl.world.sql.clocks import DATE_FUNCTIONS, clock_in, tells_time
+
 MAX_STEPS = 5_000_000
 """Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
 that the same call comes out the same on a loaded machine (law L5)."""
@@ -25,9 +27,6 @@ _SIZES = {
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,  # matching may take quadratic time
 }
-
-_ARGUMENTS_BEFORE_NOW = {"strftime": 2, "timediff": 2}
-_DATE_FUNCTIONS = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
 
 _FUNCTIONS = frozenset(
     (
@@ -43,7 +42,7 @@ _FUNCTIONS = frozenset(
         *("->", "->>", "json", "json_array", "json_array_length", "json_extract"),
         *("json_group_array", "json_group_object", "json_insert", "json_object", "json_patch"),
         *("json_quote", "json_remove", "json_replace", "json_set", "json_type", "json_valid"),
-        *_DATE_FUNCTIONS,
+        *DATE_FUNCTIONS,
     )
 )
 
@@ -71,7 +70,32 @@ _NAMES = {
 
 
 class Refused(ValueError):
-    """SQL that may not run, or cannot; the message says why."""
+    """SQL that may not run, or cannot; the message says why.
+
+    Attributes:
+        at: Position in the statement, where it is known.
+    """
+
+    def __init__(self, message: str, at: int | None = None) -> None:
+        self.at = at
+        super().__init__(message)
+
+
+def refuse_clocks(statement: str) -> None:
+    """Refuse a statement in which a call is written that tells the time.
+
+    What only its arguments decide is refused when it is called.
+
+    Raises:
+        Refused: There is one; with its position.
+    """
+    if clock := clock_in(statement):
+        name, at = clock
+        raise Refused(_no_clock(name), at)
+
+
+def _no_clock(name: str) -> str:
+    return f"{name}() may not ask for the time: give it a date"
 
 
 class Mode(Enum):
@@ -112,7 +136,7 @@ class Rules:
         self._dates = sqlite3.connect(":memory:", check_same_thread=False)
         for limit, size in _SIZES.items():
             connection.setlimit(limit, size)
-        for name in _DATE_FUNCTIONS:
+        for name in DATE_FUNCTIONS:
             connection.create_function(name, -1, self._date_function(name), deterministic=True)
         # It fills in SQLite's own tables when it is first used, which nothing may do later.
         connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
@@ -147,12 +171,10 @@ class Rules:
 
     def _date_function(self, name: str) -> Callable[..., Any]:
         """SQLite's own, which computes with dates but does not tell today's (law L5)."""
-        needed = _ARGUMENTS_BEFORE_NOW.get(name, 1)
 
         def compute(*arguments: Any) -> Any:
-            words = {str(argument).strip().lower() for argument in arguments}
-            if len(arguments) < needed or words & {"now", "localtime", "utc"}:
-                self._denied = f"{name}() may not ask for the time: give it a date"
+            if tells_time(name, arguments):
+                self._denied = _no_clock(name)
                 raise ValueError(self._denied)
             marks = ", ".join("?" * len(arguments))
             return self._dates.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
@@ -187,9 +209,9 @@ class Rules:
             return "" if name in _FUNCTIONS else f"the function {name}() is not allowed"
         if action == sqlite3.SQLITE_READ:
             return self._table_objection(one)
-        if self._mode is Mode.SCHEMA and (action in _DEFINES or action in _WRITES):
-            return "" if action in _DEFINES else self._table_objection(one)
-        if self._mode is Mode.WRITE and action in _WRITES:
+        if self._mode is Mode.SCHEMA and action in _DEFINES:
+            return ""
+        if self._mode in (Mode.SCHEMA, Mode.WRITE) and action in _WRITES:
             # The triggers that note what is written; nothing else has a trigger.
             noted = action == sqlite3.SQLITE_INSERT and (one, base) == (TOUCHED, "temp")
             return "" if noted and by else self._table_objection(one)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from muarl.world.sql.columns import refuse_namesakes
 from muarl.world.sql.rules import Mode, Refused, Rules
 from muarl.world.sql.tables import Row
 from muarl.world.sql.text import first_word
@@ -38,9 +39,7 @@ class Transaction:
             columns = [column[0] for column in rows.description]
             found = rows.fetchall() if limit is None else rows.fetchmany(limit)
             rows.close()
-        twice = next((name for name in columns if columns.count(name) > 1), None)
-        if twice is not None:  # which of them a predicate or a guard meant cannot be told
-            raise Refused(f"two columns are named {twice!r}; give each a name of its own with AS")
+        refuse_namesakes(columns, query)
         return [dict(zip(columns, row, strict=True)) for row in found]
 
     def write(self, statement: str, parameters: Mapping[str, Any]) -> None:
