@@ -137,6 +137,7 @@ def test_gold_calls_that_the_tools_would_refuse_are_found_without_starting_them(
          ["books.csv:1:1: table 'books' has no column 'stat'; did you mean 'state'?"]),
         ("books.csv", "id,state\nB2,out\nB5,\n",
          ["books.csv:3:1: NOT NULL constraint failed: books.state"]),
+        ("books.csv", "id,state,id\nB2,out,B3\n", ["books.csv:1:1: column 'id' is given twice"]),
         ("books.csv", "id,state\nB2,out,more\n", ["books.csv:2:1: 3 cells under 2 columns"]),
         ("rows.yaml", "books:\n  B3: {state: in}\n  B4: {}\nloan: {}\n",
          ["rows.yaml:3:7: NOT NULL constraint failed: books.state",
@@ -262,6 +263,13 @@ def test_a_task_may_change_the_device_beside_rows(phone: Path) -> None:
     spoil(phone / "tasks.yaml", "      books:", "      device: {screen: {on: false}}\n      books:")
     (file,) = load_task_files(load_domain_spec(phone))
     assert "device" in file.spec.tasks[0].world
+
+
+def test_a_device_is_a_mapping(phone: Path) -> None:
+    spoil(phone / "tasks.yaml", "      books:", "      device: null\n      books:")
+    assert problems(phone) == [
+        "tasks.yaml:8:15: the device's part of the world is a mapping; name what is to change in it"
+    ]
 
 
 def test_without_a_device_there_is_none_to_change(tmp_path: Path) -> None:

@@ -174,6 +174,7 @@ def test_rows_that_the_tables_do_not_take_name_their_place(
         ("CREATE VIRTUAL TABLE t USING fts5(a)", "CREATE VTABLE is not allowed"),
         ("PRAGMA journal_mode = OFF", "a schema creates tables and inserts rows"),
         ("INSERT INTO log SELECT random()", "the function random"),
+        ("CREATE TABLE _muarl_beside (a)", "muarl's own begin with _muarl"),
     ],
 )
 def test_a_schema_holds_tables_and_rows_only(statement: str, why: str) -> None:
@@ -219,6 +220,7 @@ def test_tables_may_be_strict_computed_and_oddly_named() -> None:
         'CREATE TABLE "odd ""name" (k TEXT PRIMARY KEY, n INTEGER CHECK (n > 0)) STRICT',
         "CREATE TABLE sums (a INTEGER, b INTEGER, s INTEGER AS (a + b), PRIMARY KEY (b, a))",
         "CREATE TABLE rowid (rowid TEXT, note TEXT)",
+        "CREATE TABLE sqliteish (a TEXT)",
     )
     world = base.fork()
     write(
@@ -226,10 +228,12 @@ def test_tables_may_be_strict_computed_and_oddly_named() -> None:
         'INSERT INTO "odd ""name" VALUES (\'x\', 1)',
         "INSERT INTO sums (a, b) VALUES (1, 2)",
         "INSERT INTO rowid VALUES ('mine', 'n')",
+        "INSERT INTO sqliteish VALUES ('a')",
     )
     assert [str(change) for change in diff(base, world)] == [
         "odd \"name.x: added {'k': 'x', 'n': 1}",
         "rowid.1: added {'rowid': 'mine', 'note': 'n'}",
+        "sqliteish.1: added {'a': 'a'}",
         "sums.[2, 1]: added {'a': 1, 'b': 2}",
     ]
     assert base.query("SELECT s FROM sums") == []

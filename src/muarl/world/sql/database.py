@@ -92,6 +92,8 @@ class Database:
             if name.lower() not in self._rules.tables:
                 self._rules.tables.add(name.lower())
                 try:
+                    if name.lower().startswith("_muarl"):
+                        raise Refused(f"the name {name!r} is taken: muarl's own begin with _muarl")
                     take = self._take_view if kind == "view" else self._take_table
                     take(name, statement)
                 except Refused:
@@ -144,6 +146,8 @@ class Database:
         known = table_named(self.tables, table)
         for column in columns:
             check_column(known, (table,), column)
+            if columns.count(column) > 1:
+                raise RowError((table, column), f"column {column!r} is given twice")
         for number, values in enumerate(rows):
             try:
                 with self._rules.mode(Mode.OWN):

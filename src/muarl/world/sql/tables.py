@@ -212,7 +212,7 @@ def names_in(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Tables and views, "table" or "view" and the name, in the order in which they were created."""
     return connection.execute(
         "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') "
-        "AND name NOT LIKE 'sqlite%' ORDER BY rowid"
+        "AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY rowid"
     ).fetchall()
 
 
