@@ -80,6 +80,8 @@ def test_of_statements_that_fail_together_none_counts(statement: str, why: str) 
         "WITH _muarl_x AS (SELECT * FROM sqlite_schema) SELECT * FROM _muarl_x",
         "SELECT * FROM pragma_table_info('books')",
         "SELECT * FROM _muarl_touched",
+        "WITH sqlite_schema AS (SELECT 1) SELECT count(*) FROM main.sqlite_schema",
+        "WITH dbstat AS (SELECT 1) SELECT count(*) FROM main.dbstat",
         "SELECT * FROM dbstat",
         "SELECT load_extension('x')",
         "SELECT readfile('/etc/passwd')",
@@ -115,6 +117,24 @@ def test_queries_may_use_views_joins_json_and_dates() -> None:
     assert world.query("SELECT value FROM json_each(:list)", {"list": "[1, 2]"})[1] == {"value": 2}
     days = "SELECT date(:day, '+14 days') AS due, strftime('%d', :day) AS day"
     assert world.query(days, {"day": "2026-02-20"}) == [{"due": "2026-03-06", "day": "20"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        ("RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)", "n"),
+        ("RECURSIVE n(i) AS NOT MATERIALIZED (SELECT 1 UNION SELECT 1 + i FROM n LIMIT 3)", "N"),
+        ('a AS MATERIALIZED (SELECT 1), "b" AS (SELECT 1 UNION SELECT 2 UNION SELECT 3)', "a, b"),
+        ("a AS (SELECT 1)", "a, three"),
+    ],
+)
+def test_a_query_may_count_what_with_gives_it(given: str, counted: str) -> None:
+    """`the table n is not the domain's`."""
+    counting = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)"
+    world = library(f"CREATE VIEW three AS {counting} SELECT 1 FROM n")
+    query = f"WITH {given} SELECT count(*) AS n FROM {counted}"
+    assert world.database.problem(query, [], writes=False) is None
+    assert world.query(query) == [{"n": 3}]
 
 
 def test_rows_come_in_the_order_of_keys_whoever_came_first() -> None:

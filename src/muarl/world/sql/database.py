@@ -32,7 +32,7 @@ from muarl.world.sql.tables import (
     referenced,
     says,
 )
-from muarl.world.sql.text import first_word
+from muarl.world.sql.text import common_tables, first_word
 from muarl.world.sql.transaction import QUERIES, STATEMENTS, Transaction
 from muarl.world.world import put
 
@@ -84,7 +84,7 @@ class Database:
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
         refuse_clocks(statement)
         self._rules.start_counting()
-        with self._rules.mode(Mode.SCHEMA):
+        with self._rules.mode(Mode.SCHEMA, statement):
             self._connection.execute(statement)
         if word != "CREATE":
             return
@@ -126,6 +126,7 @@ class Database:
         Raises:
             Refused: No query could read it.
         """
+        self._rules.common |= common_tables(statement)
         refuse_namesakes(self.columns(f"SELECT * FROM {quoted(name)}", []), statement)
 
     def insert(self, table: str, key: str, row: Mapping[str, Any]) -> None:
@@ -209,7 +210,7 @@ class Database:
         self._rules.start_counting()
         try:
             refuse_clocks(statement)
-            with self._rules.mode(Mode.WRITE if writes else Mode.READ):
+            with self._rules.mode(Mode.WRITE if writes else Mode.READ, statement):
                 self._connection.execute(f"EXPLAIN {statement}", dict.fromkeys(names)).close()
             if not writes:
                 refuse_namesakes(self.columns(statement, names), statement)
@@ -220,7 +221,7 @@ class Database:
     def columns(self, query: str, names: Sequence[str]) -> list[str]:
         """The columns of what a query answers."""
         self._rules.start_counting()
-        with self._rules.mode(Mode.READ):
+        with self._rules.mode(Mode.READ, query):
             rows = self._connection.execute(
                 f"SELECT * FROM (\n{query}\n) LIMIT 0", dict.fromkeys(names)
             )

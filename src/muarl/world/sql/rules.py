@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from muarl.world.sql.clocks import DATE_FUNCTIONS, clock_in, tells_time
+from muarl.world.sql.text import common_tables
 
 MAX_STEPS = 5_000_000
 """Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
@@ -48,6 +49,8 @@ _FUNCTIONS = frozenset(
 
 _TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
 
+_HIDDEN = ("sqlite_", "_muarl", "pragma_")
+"""What the names of tables begin with that are not a domain's."""
 _SCHEMA_TABLES = ("sqlite_master", "sqlite_temp_master")
 
 TOUCHED = "_muarl_touched"
@@ -129,8 +132,11 @@ class Rules:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.tables: set[str] = set()
         """Tables and views that SQL may name, in lower case."""
+        self.common: set[str] = set()
+        """Names that WITH gives to queries within views, likewise."""
         self._connection = connection
         self._mode = Mode.OWN
+        self._statement = ""
         self._denied = ""
         self._steps = 0
         self._dates = sqlite3.connect(":memory:", check_same_thread=False)
@@ -149,13 +155,18 @@ class Rules:
         self._connection.close()
 
     @contextmanager
-    def mode(self, mode: Mode) -> Iterator[None]:
+    def mode(self, mode: Mode, statement: str = "") -> Iterator[None]:
         """Within the block, what `mode` says may run.
+
+        Args:
+            mode: What may run.
+            statement: What is to run, where the domain has written it.
 
         Raises:
             Refused: SQLite would not run something, or gave up on it.
         """
-        before, self._mode, self._denied = self._mode, mode, ""
+        before, self._mode, self._denied = (self._mode, self._statement), mode, ""
+        self._statement = statement
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning) as error:
@@ -163,7 +174,7 @@ class Rules:
         except OverflowError as error:
             raise Refused("an integer is beyond 64 bits") from error
         finally:
-            self._mode = before
+            self._mode, self._statement = before
 
     def start_counting(self) -> None:
         """A call, or a statement of a schema, begins: it may take `MAX_STEPS` from now on."""
@@ -208,7 +219,9 @@ class Rules:
             name = str(two).lower()
             return "" if name in _FUNCTIONS else f"the function {name}() is not allowed"
         if action == sqlite3.SQLITE_READ:
-            return self._table_objection(one)
+            # Of what WITH gives, no columns may be read: its rows are counted.
+            counted = two == "" and base is None and self._is_common(str(one).lower())
+            return "" if counted else self._table_objection(one)
         if self._mode is Mode.SCHEMA and action in _DEFINES:
             return ""
         if self._mode in (Mode.SCHEMA, Mode.WRITE) and action in _WRITES:
@@ -219,12 +232,16 @@ class Rules:
         where = {Mode.SCHEMA: "in a schema", Mode.READ: "in a query", Mode.WRITE: "in a statement"}
         return f"{what} is not allowed {where[self._mode]}"
 
+    def _is_common(self, name: str) -> bool:
+        known = name in self.common or name in common_tables(self._statement)
+        return known and not name.startswith(_HIDDEN)
+
     def _table_objection(self, table: str | None) -> str:
         name = str(table).lower()
         if name in self.tables or name in _TABLE_FUNCTIONS:
             return ""
         # Creating a table writes into SQLite's own, which no statement can do directly.
-        hidden = name.startswith(("sqlite_", "_muarl", "pragma_")) and name not in _SCHEMA_TABLES
+        hidden = name.startswith(_HIDDEN) and name not in _SCHEMA_TABLES
         if self._mode is Mode.SCHEMA and not hidden:
             return ""
         return f"the table {table} is not the domain's"

@@ -34,7 +34,7 @@ class Transaction:
         """
         if first_word(query) not in QUERIES:
             raise Refused(f"a query begins with {', '.join(QUERIES[:-1])} or {QUERIES[-1]}")
-        with self._rules.mode(Mode.READ):
+        with self._rules.mode(Mode.READ, query):
             rows = self._connection.execute(query, parameters)
             columns = [column[0] for column in rows.description]
             found = rows.fetchall() if limit is None else rows.fetchmany(limit)
@@ -48,5 +48,5 @@ class Transaction:
         Raises:
             Refused: It may not run, or failed.
         """
-        with self._rules.mode(Mode.WRITE):
+        with self._rules.mode(Mode.WRITE, statement):
             self._connection.execute(statement, parameters).close()
