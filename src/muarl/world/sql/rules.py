@@ -20,6 +20,7 @@ MAX_STEPS = 5_000_000
 """Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
 that the same call comes out the same on a loaded machine (law L5)."""
 _STEPS_AT_ONCE = 10_000
+"""So exactly are they counted: a statement that ran before goes on where its last run stopped."""
 
 _SIZES = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # of a value or a row, in bytes
