@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from muarl.domain import Domain
 from muarl.errors import Problem
+from muarl.gate import current_lane
 from muarl.spec import Located, TasksFile, TaskSpec, load_task_files
 from muarl.spec.explain import Loc
+from muarl.world import World
 
 
 class Check(StrEnum):
@@ -84,6 +86,11 @@ class Subject:
         """The tasks of all splits."""
         for tasks in self.tasks.values():
             yield from tasks
+
+    def world_for(self, task: TaskSpec) -> World:
+        """A fresh world of a task's; calls that follow are made for that task."""
+        current_lane.set(task.id)
+        return self.domain.world_for(task)
 
     def about(self, check: Check, loc: Loc, message: str, *, at_key: bool = False) -> ProofFinding:
         """A finding about the domain's own file."""
