@@ -254,7 +254,8 @@ async def test_a_server_that_hangs_in_a_gold_call_is_one_finding(folder: Path) -
     spoil(folder / "domain.yaml", "tools:", "tools:\n  call_timeout_s: 0.2")
     proof = await prove(load_domain(folder))
     (finding,) = said(proof)
-    assert finding.startswith("server 5:1: tool server 'serve' did not answer a call of 'cancel'")
+    assert finding.startswith("server 5:1: task 'cancel-1': call cancel {")
+    assert "tool server 'serve' did not answer a call of 'cancel'" in finding
 
 
 async def test_an_entity_in_two_splits_is_found_once(folder: Path) -> None:
