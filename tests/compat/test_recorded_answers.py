@@ -19,8 +19,13 @@ FILES = [
     "tau1_retail_fuzz_dev",
     "tau1_retail_test_dev",
     "tau2_airline_dev",
+    "tau2_airline_evaluator_dev",
     "tau2_airline_fuzz_dev",
+    "tau2_mock_dev",
+    "tau2_mock_evaluator_dev",
+    "tau2_mock_fuzz_dev",
     "tau2_retail_dev",
+    "tau2_retail_evaluator_dev",
     "tau2_retail_fuzz_dev",
 ]
 

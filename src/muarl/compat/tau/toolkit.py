@@ -125,26 +125,3 @@ def _as_tau2(value: Any) -> Any:
             for key, item in value.items()
         }
     return plain(value) if is_map(value) or is_list(value) else value
-
-
-class Tau2Environment:
-    """Both sides of a dialogue of tau2-bench: whose call it is decides whose tools it meets."""
-
-    def __init__(self, agent: Toolkit, user: Toolkit | None = None) -> None:
-        self.agent = agent
-        self.user = user
-
-    def call(self, name: str, arguments: Mapping[str, Any], requestor: str = "assistant") -> Answer:
-        """Call a tool of a side, and bring both in step if it succeeded."""
-        if requestor == "assistant":
-            answer = self.agent.call(name, arguments)
-        elif self.user is None:
-            return Answer("Error: User tools not available", is_error=True)
-        else:
-            answer = self.user.call(name, arguments)
-        if not answer.is_error:
-            self.sync()
-        return answer
-
-    def sync(self) -> None:
-        """Copy to the user's side what follows from the agent's, and back; most domains have nothing."""
