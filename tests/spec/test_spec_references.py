@@ -285,7 +285,7 @@ def test_words_are_needed_for_what_she_changes_her_mind_to(folder: Path) -> None
     )
     (message,) = problems_of_all(folder)
     assert message.startswith(
-        "domain.yaml:26:3: users may have to say what they have no words for: "
+        "domain.yaml:27:3: users may have to say what they have no words for: "
     )
     assert "`change` (persona 'plain'), `ask:track` (persona 'plain'); give each a temp" in message
 

@@ -149,7 +149,8 @@ def _unworded(
     found = fitting(act, known, task.split, script, persona)
     if not found:
         yield act
-    elif any("{request}" in template for template in found):
+    begins = act in ("open", "next", "change") and not templates(act, task.split, script, persona)
+    if begins or any("{request}" in template for template in found):
         inner = f"ask:{request.ask}"
         if not fitting(inner, known, task.split, script, persona):
             yield inner
