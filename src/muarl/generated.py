@@ -12,7 +12,7 @@ from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
 from muarl.seeds import derive_seed
 from muarl.spec import DomainSpec, Located, TaskSpec
-from muarl.spec.references import generated_findings
+from muarl.spec.references import generated_findings, wording_findings
 
 _LOC = ("tasks", "python")
 
@@ -48,7 +48,10 @@ def generated_tasks(
         )
     tasks = [_validated(located, task, reference) for task in tasks]
     findings = [*generated_findings(tasks, located.spec), *_no_json(tasks)]
-    if problems := [located.problem(_LOC, message) for message in findings]:
+    problems = [located.problem(_LOC, message) for message in findings]
+    wordings = wording_findings(located.spec, tasks)
+    problems += [located.problem(f.loc, f.message, at_key=f.at_key) for f in wordings]
+    if problems:
         raise SpecError(problems)
     return tuple(tasks)
 

@@ -141,10 +141,10 @@ def test_a_choice_that_an_overlay_misspells_is_its_own_problem(base: Path) -> No
 
 def test_every_file_has_a_version_of_its_own(base: Path) -> None:
     over = write(base.parent / "over.yaml", "seed: 1\n")
-    assert refused(base, over) == ["over.yaml:1:1: missing field 'version'"]
+    assert refused(base, over) == ["over.yaml:1:1: missing field 'version'; write `version: 1`"]
     base.write_text(BASE.replace("version: 1\n", ""))
     over.write_text("version: 1\nseed: 1\n")
-    assert refused(base, over) == ["base.yaml:1:1: missing field 'version'"]
+    assert refused(base, over) == ["base.yaml:1:1: missing field 'version'; write `version: 1`"]
     over.write_text("version: 7\n")
     assert "version 7 is newer" in refused(base, over)[-1]
 
@@ -169,7 +169,7 @@ def test_a_setting_has_a_key_and_a_value(base: Path, text: str) -> None:
         ("seed=[1", "not valid YAML"),
         ("seed=!!int 1", "tag 'tag:yaml.org,2002:int' is not allowed"),
         ("seed=.inf", "not a finite number"),
-        ("eval.temperatures.0=0.5", "'temperatures' must be a list, got a mapping"),
+        ("eval.temperatures.0=0.5", "'temperatures' must be a list, got a mapping; write [...]"),
         ("seed.a=1", "'seed' must be a whole number, got a mapping"),
         ("rollout=3", "'rollout' must be a mapping, got 3"),
         ("cold_start.imperfections.quit=", "'quit' must be a number, got nothing"),

@@ -96,12 +96,14 @@ class Subject:
         """A finding about the domain's own file."""
         return ProofFinding(check, self.domain.located.problem(loc, message, at_key=at_key))
 
-    def about_task(self, check: Check, task: TaskSpec, loc: Loc, message: str) -> ProofFinding:
+    def about_task(
+        self, check: Check, task: TaskSpec, loc: Loc, message: str, *, at_key: bool = False
+    ) -> ProofFinding:
         """A finding about one task; generated tasks have no line but their generator's."""
         message = f"task {task.id!r}: {message}"
         if task.id in self._homes:
             file, index = self._homes[task.id]
-            problem = file.problem(("tasks", index, *loc), message)
+            problem = file.problem(("tasks", index, *loc), message, at_key=at_key)
         else:
             problem = self.domain.located.problem(("tasks", "python"), message)
         return ProofFinding(check, problem, task.id)

@@ -169,7 +169,7 @@ class _Prover:
         proof.tools = [tool.name for tool in self._tools]
         proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
-        proof.findings += name_findings(subject, proof.tools, proof.user_tools)
+        proof.findings += name_findings(subject, self._tools, self._user_tools)
         proof.findings += _speech_findings(subject)
         self._on_step("splits")
         proof.findings += split_findings(subject)
