@@ -399,7 +399,7 @@ async def test_without_a_scripted_user_no_dialogue_is_played(folder: Path) -> No
         (
             "return [task(split, index) for",
             "return [task(split, index).model_copy(update={'goal': 3}) for",
-            "13:11: gen.py:generate returned a TaskSpec that is none: goal: Input should be a valid",
+            "13:11: gen.py:generate returned a TaskSpec that is none: TaskSpec: 'goal' must be text",
         ),
         (
             "return [task(split, index) for index in range(count)]",
