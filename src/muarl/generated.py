@@ -52,10 +52,9 @@ def generated_tasks(
     tasks = [_validated(located, task, reference) for task in tasks]
     findings = [*generated_findings(tasks, located.spec), *_no_json(tasks)]
     problems = [located.problem(_LOC, message) for message in findings]
-    wordings = wording_findings(located.spec, tasks)
-    problems += [located.problem(f.loc, f.message, at_key=f.at_key) for f in wordings]
     if problems:
         raise SpecError(problems)
+    located.refuse(wording_findings(located.spec, tasks))
     return tuple(tasks)
 
 
