@@ -169,7 +169,7 @@ def test_a_setting_has_a_key_and_a_value(base: Path, text: str) -> None:
         ("seed=[1", "not valid YAML"),
         ("seed=!!int 1", "tag 'tag:yaml.org,2002:int' is not allowed"),
         ("seed=.inf", "not a finite number"),
-        ("eval.temperatures.0=0.5", "'temperatures' must be a list, got a mapping; write [...]"),
+        ("eval.temperatures.0=0.5", "'temperatures' must be a list, got a mapping"),
         ("seed.a=1", "'seed' must be a whole number, got a mapping"),
         ("rollout=3", "'rollout' must be a mapping, got 3"),
         ("cold_start.imperfections.quit=", "'quit' must be a number, got nothing"),

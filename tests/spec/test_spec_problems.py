@@ -150,7 +150,7 @@ def test_sound_files_load(folder: Path) -> None:
             "domain",
             "writes: [cancel]",
             "writes: cancel",
-            "7:9: 'writes' must be a list, got 'cancel'; write [...]",
+            "7:9: 'writes' must be a list, got 'cancel'; write [\"cancel\"]",
         ),
         (
             "domain",

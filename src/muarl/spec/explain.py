@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
 from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN, Spec
-from muarl.spec.document import Node, Place
+from muarl.spec.document import Node, Place, is_tag
 from muarl.spec.schema import newest_version
 from muarl.spec.shape import Shape, shape_at
 
@@ -57,15 +59,42 @@ def explain(error: ErrorDetails, root: Node, model: type[Spec]) -> tuple[Place, 
             loc
         )  # what a whole mapping breaks, its last overlay may have brought about
         return node.mended or node.place, f"{name_of(loc)}: {error['ctx']['error']}"
-    shape = _shape(error["type"], shape_at(model, error["loc"]))
+    shape = _shape(error["type"], error["input"], shape_at(model, error["loc"]))
     return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}{shape}"
 
 
-def _shape(kind: str, shape: Shape) -> str:
+def in_words(error: ValidationError) -> str:
+    """What is wrong with a model that Python made, `TaskSpec: unknown field 'persona'; ...`."""
+    models = [Spec]
+    for model in models:
+        models += model.__subclasses__()
+    made = next((model for model in models if model.__name__ == error.title), Spec)
+    said = []
+    for details in error.errors(include_url=False):
+        kind, loc = details["type"], tuple(part for part in details["loc"] if not is_tag(part))
+        above = "".join(f"{part}." for part in loc[:-1])
+        if kind == "extra_forbidden":
+            what = unknown_field(str(loc[-1]), shape_at(made, details["loc"][:-1]).fields)
+            said.append(f"{above[:-1]}: {what}" if above else what)
+        elif kind == "missing":
+            said.append(f"missing field {above + str(loc[-1])!r}")
+        elif kind == "value_error":
+            said.append(f"{details['ctx']['error']}")
+        else:
+            field = ".".join(map(str, loc))
+            said.append(f"{field!r} {_wrong(details['input'], details)}")
+    return f"{error.title}: {'; '.join(said)}"
+
+
+def _shape(kind: str, given: Any, shape: Shape) -> str:
     """What to write where a list or a mapping is wanted, as far as the model says."""
     if kind == "list_type":
         inner = shape.below(0)
-        return f"; after each `-` write {_keys(inner)}" if inner.fields else "; write [...]"
+        if inner.fields:
+            return f"; after each `-` write {_keys(inner)}"
+        return f"; write [{json.dumps(given)}]" if isinstance(given, (str, int, float)) else ""
+    if kind == "dict_type" and (inner := shape.below("name")).fields:
+        return f"; below each name, write {_keys(inner)}"
     return f"; write {_keys(shape)}" if kind.startswith("model_") and shape.fields else ""
 
 
