@@ -32,6 +32,7 @@ PLAN = [
     ".venv/bin/muarl report runs/cinema-expert",
     ".venv/bin/muarl check cinema/run.yaml",
     f"{TRAIN} --set 'grpo.credit={{gigpo: {{}}}}' --dry-run",
+    f"{TRAIN} --set 'grpo.curriculum={{half: {{by: kind}}}}' --dry-run",
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
