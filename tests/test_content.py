@@ -98,6 +98,7 @@ def test_what_is_gone_and_what_a_link_leads_to_count_too(shop: Path) -> None:
         "tests/conftest.py",
         "run.yaml",
         "overlay.yaml",
+        "schemas/run.v1.json",
         "out/spec.resolved.yaml",
         "out/episodes.journal",
         "runs/one/spec.resolved.yaml",

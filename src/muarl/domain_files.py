@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muarl.spec import DomainSpec
-from muarl.spec.schema import KINDS
+from muarl.spec.schema import KINDS, OVERLAY
 from muarl.spec.tools import CommandToolsSpec
 
 MAX_FILES = 20_000
@@ -27,9 +27,8 @@ _CACHES = ("__pycache__", "node_modules")
 _RUN = "spec.resolved.yaml"
 _ENVIRONMENT = "pyvenv.cfg"
 
-_SCHEMA_LINE = re.compile(
-    rf"# yaml-language-server: \$schema=\S*\b({'|'.join((*KINDS, 'overlay'))})\.v\d+\.json\s"
-)
+_SCHEMA = rf"({'|'.join((*KINDS, OVERLAY))})\.v\d+\.json"
+_SCHEMA_LINE = re.compile(rf"# yaml-language-server: \$schema=(\S*/)?{_SCHEMA}\s")
 _KEY = re.compile(r"^([A-Za-z_]\w*):", re.MULTILINE)
 
 
@@ -42,8 +41,8 @@ def files_of(spec: DomainSpec, folder: Path) -> dict[str, str]:
 
     These are the files in the folder and below it, and what commands name: `files` with all that it
     holds, and files among their arguments. Left out are hidden files and folders, caches, runs,
-    virtual environments, tests in Python, README, LICENSE and CHANGELOG, and spec files, which are
-    compared by what they say.
+    virtual environments, tests in Python, README, LICENSE and CHANGELOG, and spec files with their
+    schemas, which are compared by what they say.
 
     Raises:
         TooMuch: There are more than can be looked at.
@@ -111,6 +110,7 @@ def _is_left_out(path: Path) -> bool:
         or path.suffix == ".pyc"
         or _FOR_PEOPLE.fullmatch(path.name) is not None
         or _TESTS.fullmatch(path.name) is not None
+        or re.fullmatch(_SCHEMA, path.name) is not None
         or (path.suffix in (".yaml", ".yml") and _is_spec(path))
     )
 
