@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from muarl.data.proof import Fuzzed, Means, Proof
 
 _PASSED = 3
+
+_CLEAR = "\r\x1b[K"
+"""Begins a terminal's line anew."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,9 +180,21 @@ def _prove(
 ) -> int:
     def on_step(step: str) -> None:
         if sys.stderr.isatty():
-            print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
+            print(f"{_CLEAR}checking {step} ...", end="", file=sys.stderr, flush=True)
         else:
             tell(f"checking {step}")
+
+    def on_remark(remark: str) -> None:
+        print(f"{_clear()}{remark}", file=sys.stderr, flush=True)
+
+    here = copy_context()  # in which stdout is for answers
+
+    def on_stuck(proof: Proof) -> None:
+        print(_clear(), end="", file=sys.stderr, flush=True)
+        try:
+            here.run(answer, json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+        finally:
+            os._exit(1)  # nothing else ends code that never returns
 
     on_step("what is installed")
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
@@ -192,17 +209,28 @@ def _prove(
         run_file.refuse(split_findings(run_file.spec, domain.splits))
 
     async def main() -> Proof:
-        return await prove(domain, limit=limit, fuzz=fuzz, on_step=on_step)
+        return await prove(
+            domain,
+            limit=limit,
+            fuzz=fuzz,
+            on_step=on_step,
+            on_remark=on_remark,
+            on_stuck=on_stuck,
+        )
 
     try:
         proof = anyio.run(main)
     finally:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(_clear(), end="", file=sys.stderr, flush=True)
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
     answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
     return 0 if proof.sound else 1
+
+
+def _clear() -> str:
+    """What takes the line of progress off a terminal."""
+    return _CLEAR if sys.stderr.isatty() else ""
 
 
 def _in_words(proof: Proof) -> str:
