@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from muarl import __version__
 from muarl.cli._answer import answer, answering
@@ -14,6 +14,7 @@ from muarl.cli._printable import printable
 from muarl.cli._problems import in_lines
 from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
+from muarl.cli._telling import remark
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -114,13 +115,18 @@ def _module(verb: str) -> Verb:
 def parser_of(verb: str) -> argparse.ArgumentParser:
     """What reads a verb's arguments."""
     module = _module(verb)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"muarl {verb}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(printable(message), file)
 
 
 def _report(error: BaseException) -> int:
@@ -132,17 +138,15 @@ def _report(error: BaseException) -> int:
     if len(known) < len(leaves):
         raise error
     for message in dict.fromkeys(map(_line, filter(str, known))):
-        print(message, file=sys.stderr)
+        remark(message)
     return max(leaf.exit_code for leaf in known)
 
 
 def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
     if isinstance(error, SpecError):
-        text = "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
-    else:
-        text = f"muarl: {error}"
-    return printable(text)
+        return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
+    return f"muarl: {error}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -154,7 +158,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"muarl: {message}", file=sys.stderr)
+    remark(f"muarl: {message}")
     return code
 
 
