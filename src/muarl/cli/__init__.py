@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -42,6 +43,13 @@ EXIT_CODES = """\
 exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,
 130 interrupted."""
 
+_MAX_ARGUMENT = 4096
+"""Characters; no path is longer, and no setting need be."""
+_SHOWN = 60
+
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the system says of arguments that name no file because they cannot."""
+
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
@@ -72,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(arguments: list[str]) -> int:
     verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    longest = max(arguments, key=len, default="")
+    if len(longest) > _MAX_ARGUMENT:
+        began = f"{longest[:_SHOWN]!r}... is {len(longest):,} characters long"
+        return _fail(f"{began}; an argument has at most {_MAX_ARGUMENT:,}", USAGE)
     try:
         if verb in ("-h", "--help", "help"):
             answer(_help())
@@ -86,6 +98,10 @@ def _main(arguments: list[str]) -> int:
             return _dispatch(verb, rest)
     except (MuarlError, KeyboardInterrupt, BaseExceptionGroup) as error:
         return _report(error)
+    except OSError as error:
+        if error.errno not in _NO_PATH or not isinstance(error.filename, str):
+            raise
+        return _fail(f"{error.filename[:_SHOWN]}: {error.strerror}", USAGE)
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:

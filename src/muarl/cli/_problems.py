@@ -14,7 +14,7 @@ _KINDS = 20
 """Kinds of problems shown."""
 
 _TASK = re.compile(r"^task '[^']*': ")
-_NUMBERED = re.compile(r"[\w.-]*\d[\w.-]*")
+_NUMBERED = re.compile(r"(?<![\w.-])[\w.-]*\d[\w.-]*")  # begun at words only: names may be long
 
 
 def in_lines(problems: Sequence[Problem], rest: str = "") -> list[str]:

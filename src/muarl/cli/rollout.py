@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             overwrite=args.overwrite,
             plan={
-                "policy": "expert" if args.expert else str(args.model.resolve()),
+                "policy": "expert" if args.expert else os.path.realpath(args.model),
                 "shard": str(args.shard),
             },
             reads=[*([args.model] if args.model else []), *files_of_run(located)],
