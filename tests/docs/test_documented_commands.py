@@ -30,6 +30,7 @@ PLAN = [
     ".venv/bin/muarl check cinema",
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
+    ".venv/bin/muarl check cinema/run.yaml",
     f"{TRAIN} --set 'grpo.credit={{gigpo: {{}}}}' --dry-run",
     f"{TRAIN} --set 'grpo.curriculum={{half: {{by: kind}}}}' --dry-run",
     ".venv/bin/muarl check domains/handset",

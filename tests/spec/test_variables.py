@@ -240,3 +240,11 @@ def test_a_recorded_run_holds_values(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "resolved.yaml").write_text(dump_spec(spec, defaults=True))
     assert "seed: 7" in (tmp_path / "resolved.yaml").read_text()
     assert load_spec(tmp_path / "resolved.yaml", RunSpec).spec == spec
+
+
+def test_what_a_mapping_lacks_for_want_of_a_variable_is_no_second_problem(folder: Path) -> None:
+    spoil(folder / "run.yaml", "model: {tiny: {}}", "model:\n  path: ${env:MUARL_TEST_NOWHERE}")
+    with pytest.raises(SpecError) as refused:
+        load_run(folder / "run.yaml")
+    (problem,) = said(refused.value)
+    assert "the environment variable 'MUARL_TEST_NOWHERE' is not set" in problem

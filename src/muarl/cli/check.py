@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,6 +178,19 @@ def _prove(
     def on_step(step: str) -> None:
         show_step(f"checking {step}")
 
+    def on_remark(text: str) -> None:
+        erase_step()
+        remark(text)
+
+    here = copy_context()  # in which stdout is for answers
+
+    def on_stuck(proof: Proof) -> None:
+        erase_step()
+        try:
+            here.run(answer, json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+        finally:
+            os._exit(1)  # nothing else ends code that never returns
+
     on_step("what is installed")
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
     import anyio
@@ -189,7 +204,14 @@ def _prove(
         run_file.refuse(split_findings(run_file.spec, domain.splits))
 
     async def main() -> Proof:
-        return await prove(domain, limit=limit, fuzz=fuzz, on_step=on_step)
+        return await prove(
+            domain,
+            limit=limit,
+            fuzz=fuzz,
+            on_step=on_step,
+            on_remark=on_remark,
+            on_stuck=on_stuck,
+        )
 
     try:
         proof = anyio.run(main)

@@ -26,7 +26,7 @@ TEMPLATES = {
 """Template to the folders of `muarl/templates` whose files it is made of."""
 
 PLACEHOLDER = "NAME"
-"""Stands in YAML files for the domain's name, always in quotes."""
+"""Stands for the domain's name, always in quotes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,9 +98,7 @@ def write(folder: Path, template: str) -> list[Path]:
         (schemas / name).write_text(text, encoding="utf-8")
     written = []
     for source in sorted(_sources(template), key=lambda source: source.name):
-        text = source.read_text(encoding="utf-8")
-        if source.name.endswith(".yaml"):
-            text = text.replace(PLACEHOLDER, folder.name)
+        text = source.read_text(encoding="utf-8").replace(PLACEHOLDER, folder.name)
         (folder / source.name).write_text(text, encoding="utf-8")
         written.append(folder / source.name)
     return written

@@ -84,6 +84,12 @@ def run(args: argparse.Namespace) -> int:
         from muarl.cli._running import prepare_torch
 
         prepare_torch(of_run.threads)
+    elif args.role == "user" and domain.spec.expert is None:
+        raise wrong(
+            domain,
+            "the domain names no `expert` to talk with; let a run's model speak (--run FOLDER), "
+            "or be the agent yourself (--as agent)",
+        )
     terminal = Terminal()
     terminal.show(f"{domain.spec.id}/{task.id}: you are the {args.role}; /help helps")
     hold = _as_user if args.role == "user" else _as_agent
@@ -192,12 +198,6 @@ async def _agent(
         from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
         from muarl.seeds import generator
 
-        if domain.spec.expert is None:
-            raise wrong(
-                domain,
-                "the domain names no `expert` to talk with; let a run's model speak (--run FOLDER), "
-                "or be the agent yourself (--as agent)",
-            )
         agent = domain.expert(task, {}, generator(key.run_seed, str(key), "expert"))
         renderer = byte_renderer()
         yield ExpertPolicy(agent, renderer), renderer, byte_limits(RolloutSpec())

@@ -31,7 +31,7 @@ from muarl.cli._arguments import (
     run_of,
 )
 from muarl.cli._running import prepare_torch, run_interruptibly
-from muarl.cli._telling import remark
+from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
 
@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
+    tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)

@@ -26,7 +26,7 @@ from muarl.cli._arguments import (
     seed,
 )
 from muarl.cli._running import prepare_torch, run_interruptibly
-from muarl.cli._telling import remark
+from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
 
 
@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
+    tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
     out = args.out or Path("runs") / name_of_run(args)
     moved = spec.moved(located.path.parent, out)

@@ -32,6 +32,11 @@ class World(MapNode):
         """Mappings at its top whose keys do not count in `canonical_diff`; to fields, likewise."""
         return {}
 
+    @property
+    def schema(self) -> Mapping[str, str]:
+        """Tables, indexes and views behind it, by name, each as the SQL that makes it."""
+        return {}
+
     def fork(self, patch: Mapping[str, Any] | None = None) -> World:
         """A new world with the same content, and `patch` merged over it.
 

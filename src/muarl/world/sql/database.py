@@ -65,6 +65,8 @@ class Database:
         self.tables: dict[str, Table] = {}
         self.base: dict[str, dict[str, Row]] = {}
         """Table to key to row, as the domain begins."""
+        self.schema: dict[str, str] = {}
+        """Table, index or view to the SQL that makes it; known once it is ready."""
         self.unordered: dict[str, frozenset[str]] = {}
         """Tables whose keys do not count when worlds are compared, and the columns of the keys."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
@@ -162,6 +164,8 @@ class Database:
             self.base[table.name] = dict(map(table.document, rows))
             for key, row in self.base[table.name].items():
                 check_json((table.name, key), row)
+        made = self._connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")
+        self.schema = dict(made.fetchall())
         views = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")
         self._rules.tables = {name.lower() for name in (*self.tables, *(v for (v,) in views))}
         self._connection.execute(f"CREATE TEMP TABLE {TOUCHED} (name TEXT, key TEXT)")

@@ -30,6 +30,10 @@ class SqlWorld(World):
     def unordered(self) -> Mapping[str, frozenset[str]]:
         return self.database.unordered
 
+    @property
+    def schema(self) -> Mapping[str, str]:
+        return self.database.schema
+
     def fork(self, patch: Mapping[str, Any] | None = None) -> SqlWorld:
         """A new world with the same content, and rows merged over it.
 
