@@ -25,7 +25,7 @@ from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import Evidence, LenientJudges, evaluate, judge
 from muarl.spec import PredicateSpec, load_domain_spec
-from muarl.spec.sql_load import load_database
+from muarl.spec.sql_seed import load_database
 from muarl.world import World, plain
 from muarl.world.sql import SqlWorld
 

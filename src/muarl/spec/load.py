@@ -105,7 +105,9 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
     problems += [domain.problem(f.loc, f.message, at_key=f.at_key) for f in wordings]
     problems += _split_problems(domain, loaded)
     if not problems and domain.spec.world.sql is not None:
-        problems += _patch_problems(domain, loaded)
+        from muarl.spec.sql_load import tasks_problems
+
+        problems += tasks_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
@@ -127,22 +129,6 @@ def _split_problems(
                 f"{misspelt[split]!r}? Else choose a name that is less like it"
             )
             yield file.problem(("tasks", index, "split"), message)
-
-
-def _patch_problems(
-    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
-) -> Iterator[Problem]:
-    """Rows and queries of tasks that the domain's tables do not take."""
-    from muarl.spec.sql_load import load_database, patch_findings, predicate_findings
-
-    database = load_database(domain)
-    for file in files:
-        patches = {index: task.world for index, task in enumerate(file.spec.tasks) if task.world}
-        for finding in patch_findings(database, patches):
-            yield file.problem(finding.loc, finding.message)
-        for index, task in enumerate(file.spec.tasks):
-            for finding in predicate_findings(database, task):
-                yield file.problem(("tasks", index, *finding.loc), finding.message)
 
 
 def load_run(

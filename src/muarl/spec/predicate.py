@@ -53,7 +53,8 @@ class WorldAt(ValueTest):
     """The final world's value at a path; a path that is not there holds no value."""
 
     path: str
-    """Dotted path into the world, `orders.K41.status`."""
+    """Dotted path into the world, `orders.K41.status`. A key that holds dots may be in quotes,
+    `prices."v1.2"`."""
 
 
 class SqlValue(ValueTest):

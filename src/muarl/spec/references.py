@@ -113,6 +113,9 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
         for field in ("reward", "training_reward", "metrics"):
             for loc in _by_user(getattr(task, field) or ()):
                 yield Finding((field, *loc), _NO_DEVICE)
+    elif domain.device.world is not None and not isinstance(task.world.get(DEVICE, {}), Mapping):
+        message = "the device's part of the world is a mapping; name what is to change in it"
+        yield Finding(("world", DEVICE), message)
     yield from task_tool_findings(task, domain)
     yield from _queries_of_no_database(task, domain)
     dangling = False
