@@ -63,7 +63,7 @@ def main(run_file: Path, folder: Path, kills: int, seed: int) -> None:
     weights = {
         name: weights_checksum(load_model(folder / name / "model")) for name in ["whole", *ended]
     }
-    print(json.dumps({"kills": done, "whole_s": whole_s, "weights": weights}))
+    json.dump({"kills": done, "whole_s": whole_s, "weights": weights}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lineup_stage import Killed, World, differs, lags, plan
 
-from muarl.testing import run_in_virtual_time
-from muarl.train.lineup import Pace
+from muarl.record import Episode, EpisodeKey
+from muarl.seeds import generator
+from muarl.spec import RunSpec, TaskSpec
+from muarl.testing import build_episode, run_in_virtual_time
+from muarl.train.lineup import BatchRecord, Pace
+from muarl.train.rollouts import Draws, group_keys
 
 PACES = st.one_of(
     st.just(Pace()),
@@ -146,3 +150,42 @@ def test_a_batch_whose_dialogues_are_gone_from_the_journal_is_not_waited_for_for
     run_in_virtual_time(world.run)
     assert len(world.trained) == 2
     assert "learns from other groups than before" in caplog.text
+
+
+def test_what_iterations_draw_by_what_became_of_others_is_drawn_again_when_taken_up_L9() -> None:
+    """Lag 2: what iteration c draws is decided by the batches before update c - 2, whenever it is."""
+    grpo = {"iterations": 8, "tasks_per_iteration": 3, "curriculum": {"half": {"waiting": 0.4}}}
+    said = {"version": 1, "domain": "d", "model": {"tiny": {}}, "grpo": grpo}
+    run = RunSpec.model_validate({**said, "rollout": {"group_size": 2}})
+    pool = [
+        TaskSpec(id=f"task-{n}", goal="g", personas=["p"], gold=[], split="train")
+        for n in range(12)
+    ]
+
+    def outcome(record: BatchRecord) -> list[Episode]:
+        return [
+            build_episode(key, reward=generator(1, str(key)).choice([0.0, 1.0]))
+            for name in record.groups
+            for key in group_keys(run, *name)
+        ]
+
+    live = Draws(run, pool, 2)
+    records: list[BatchRecord] = []
+    done: dict[EpisodeKey, Episode] = {}
+    drawn = {}
+    for update in range(8):
+        for ahead in range(update, min(update + 3, 8)):
+            drawn.setdefault(ahead, live.tasks(ahead))
+        record = BatchRecord(update, [(update, task_id, 0) for task_id in drawn[update]])
+        records.append(record)
+        episodes = outcome(record)
+        done |= {episode.key: episode for episode in episodes}
+        live.learned(update, episodes)
+    for first in range(8):
+        resumed = Draws(run, pool, 2)
+        resumed.recall(records, done, first)
+        for ahead in range(first, min(first + 3, 8)):
+            assert resumed.tasks(ahead) == drawn[ahead]
+    # Iterations that overlap do not all begin with the same ones that waited longest.
+    assert len({task_id for ahead in range(3) for task_id in drawn[ahead]}) == 9
+    assert {task_id for order in drawn.values() for task_id in order} == {t.id for t in pool}

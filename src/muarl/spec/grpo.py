@@ -11,6 +11,7 @@
 | what is sampled and kept  | `dynamic_sampling`, `overlong`, `drop`                   |
 | how far sampling is ahead | `mode`                                                   |
 | credit of turns           | `credit`, `shuffled_credit`                              |
+| which tasks are played    | `curriculum`                                             |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.credit import CreditSpec, OutcomeCredit
+from muarl.spec.curriculum import CurriculumSpec
 from muarl.spec.training import ModeSpec, OnPolicySpec, ValidationSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -97,6 +99,8 @@ class GrpoSpec(Spec):
     """Rounds of rollouts and updates."""
     tasks_per_iteration: Positive = 24
     """Groups per round."""
+    curriculum: CurriculumSpec | None = None
+    """What a round's tasks are drawn by; null draws all tasks of the split alike."""
     updates_per_iteration: Positive = 2
     """Optimizer updates on each round's episodes."""
     lr: PositiveFloat = 1e-3

@@ -1,6 +1,7 @@
 """batches.jsonl: what each update is made from, on disk before it is made.
 
-    {"iteration": 3, "groups": [[3, "cancel-17", 0], [2, "return-4", 0]], "missing": [], "dropped": []}
+    {"iteration": 3, "groups": [[3, "cancel-17", 0], [2, "return-4", 0]], "missing": [], "idle": [],
+     "dropped": []}
 
 Where sampling and learning overlap, which groups are whole first is a matter of time. A run that is taken
 up reads here what it has learned from, and learns from the same again since its checkpoint.

@@ -24,7 +24,7 @@ from muarl.train.learning import Learned, Learner
 from muarl.train.lineup import Batch, Lineup, pace_of
 from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
-from muarl.train.rollouts import plan_of, rolling_out, tasks_of
+from muarl.train.rollouts import Draws, plan_of, rolling_out
 from muarl.train.stage import stage_of
 from muarl.train.users_watched import UsersWatched
 from muarl.train.validation import Validation
@@ -99,8 +99,10 @@ class _Iterations:
                 "learned from, so nobody knows what is left. Restore the file from a copy, or use "
                 "--overwrite to start anew"
             )
+        self._draws = Draws(at.run, self._pool, self._pace.max_lag)
+        self._draws.recall(records, at.done, first)
         lineup = Lineup(
-            plan_of(at.run, self._pool), self._pace, version=first, records=records, done=at.done
+            plan_of(at.run, self._draws), self._pace, version=first, records=records, done=at.done
         )
         self._pipeline = Pipeline(lineup, stop=at.stop, fuse=at.fuse)
         self._users = UsersWatched(at.domain, at.folder.lines())
@@ -131,7 +133,7 @@ class _Iterations:
         at, number = self._at, batch.iteration
         waited_s, observed = time.monotonic() - self._started, at.since(self._before)
         at.folder.batches.append(batch.record)
-        _, rng = tasks_of(at.run, self._pool, number)
+        rng = self._draws.rng(number)
         times = _Times(self._pipeline)
         items = await items_done(at, batch.groups)
 
@@ -146,11 +148,14 @@ class _Iterations:
         times.quiet()
         sync_gap = await self._engine.sync(number + 1)
         times.synced()
+        self._draws.learned(number, (e for g in batch.all_groups for e in g.episodes))
+        curriculum = self._draws.curriculum
         figures = {
             **_of_batch(batch, at.run.seed),
             **_of_learning(learned, self._spec),
             "skipped_in_a_row": self._learner.skipped_in_a_row,
             "sync_gap": sync_gap,
+            "curriculum": None if curriculum is None else dict(curriculum.metrics(number)),
             "users": await self._users.observe(number, batch.all_groups),
             "policy_version": number,
             "lr": grpo_lr(number, self._spec),

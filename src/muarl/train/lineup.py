@@ -74,6 +74,11 @@ class Place(NamedTuple):
     task_id: str
     take: int = 0
 
+    @property
+    def name(self) -> tuple[int, str, int]:
+        """What tells it from all others."""
+        return self.cohort, self.task_id, self.take
+
 
 class BatchRecord(msgspec.Struct, frozen=True):
     """What an update is made from, written down before it is made.
@@ -84,12 +89,14 @@ class BatchRecord(msgspec.Struct, frozen=True):
         iteration: Number of the update's iteration.
         groups: Cohort, task and take of each group.
         missing: Cohorts of those that are not there.
+        idle: Of what became whole since the batch before, and teaches nothing.
         dropped: Of what became too old since the batch before.
     """
 
     iteration: int
     groups: list[tuple[int, str, int]]
     missing: list[int] = []
+    idle: list[tuple[int, str, int]] = []
     dropped: list[tuple[int, str, int]] = []
 
 
@@ -160,7 +167,7 @@ class _Ready:
 
     @property
     def name(self) -> tuple[int, str, int]:
-        return self.place.cohort, self.place.task_id, self.place.take
+        return self.place.name
 
 
 @dataclass
@@ -209,7 +216,7 @@ class Lineup:
         self._queue: list[Place] = []
         self._open: dict[tuple[str, int, str], tuple[Place, float]] = {}
         self._ready: list[_Ready] = []
-        self._idle: list[Group] = []
+        self._idle: list[tuple[Place, Group]] = []
         self._dropped: list[tuple[Place, Group]] = []
         self.version = version
 
@@ -269,14 +276,14 @@ class Lineup:
         place, _ = self._open.pop(group.key)
         cohort = self._cohorts[place.cohort]
         cohort.underway -= 1
-        if (place.cohort, place.task_id, place.take) in self._past.trained:
+        if place.name in self._past.trained:
             cohort.taught += 1
         elif self._plan.teaches(group):
             cohort.taught += 1
             self._ready.append(_Ready(place, group, oldest_version(group.episodes)))
             self._drop_stale()
         else:
-            self._idle.append(group)
+            self._idle.append((place, group))
         self._fill_up(place.cohort)
 
     def _fill_up(self, number: int) -> None:
@@ -316,12 +323,13 @@ class Lineup:
             self.version,
             [one.name for one in chosen if one.group is not None],
             [one.place.cohort for one in chosen if one.group is None],
-            [(place.cohort, place.task_id, place.take) for place, _ in self._dropped],
+            [place.name for place, _ in self._idle],
+            [place.name for place, _ in self._dropped],
         )
         batch = Batch(
             self.version,
             [one.group for one in chosen if one.group is not None],
-            self._idle,
+            [group for _, group in self._idle],
             [group for _, group in self._dropped],
             sum(one.oldest < limit for one in chosen),
             max(self._cohorts[one.place.cohort].rounds for one in chosen),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from muarl.curriculum import Curriculum
 from muarl.policy import Policy
-from muarl.record import TRAIN, EpisodeKey
+from muarl.record import TRAIN, Episode, EpisodeKey
 from muarl.scheduler import Groups
 from muarl.scheduler.admission import GroupSource
 from muarl.scheduler.dialogues import DialogueRunner, load_of
@@ -16,42 +17,108 @@ from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import teaches
-from muarl.train.lineup import Place, Plan
+from muarl.train.lineup import BatchRecord, Plan
 
 
-def tasks_of(
-    run: RunSpec, pool: Sequence[TaskSpec], iteration: int
-) -> tuple[list[TaskSpec], random.Random]:
-    """The tasks of an iteration, in order, and the generator that goes on drawing for it.
+class Draws:
+    """Draws the tasks of one iteration after another.
 
-    With `dynamic_sampling` those beyond the first `tasks_per_iteration` replace groups in which all
-    earned the same, none twice (DAPO, arXiv 2503.14476, equation 11, but bounded).
+    With a curriculum they depend on what became of earlier ones: those of iteration c on the batches of
+    the updates before c - max_lag. These were all made when its groups may begin, at whatever moment they
+    do, so that a run that is taken up draws the same.
+
+    Args:
+        run: The run.
+        pool: The split's tasks.
+        max_lag: Versions that sampling may be ahead.
     """
-    spec = run.grpo
-    assert spec is not None
-    rng = generator(run.seed, "iteration", iteration)
-    count = spec.tasks_per_iteration if spec.dynamic_sampling is None else len(pool)
-    return rng.sample(list(pool), count), rng
+
+    def __init__(self, run: RunSpec, pool: Sequence[TaskSpec], max_lag: int) -> None:
+        spec = run.grpo
+        assert spec is not None
+        self._run = run
+        self._spec = spec
+        self._pool = list(pool)
+        self._max_lag = max_lag
+        self._learned: dict[int, Sequence[Episode]] = {}
+        self._noted = 0
+        self._orders: list[list[TaskSpec]] = []
+        self.curriculum: Curriculum | None = None
+        if spec.curriculum is not None:
+            self.curriculum = Curriculum(
+                spec.curriculum, pool, wanted=spec.tasks_per_iteration, run_seed=run.seed
+            )
+
+    def rng(self, iteration: int) -> random.Random:
+        """What an iteration draws with, once its tasks are drawn."""
+        return self._by_chance(iteration)[1]
+
+    def tasks(self, iteration: int) -> list[str]:
+        """Ids of an iteration's tasks, in order.
+
+        With `dynamic_sampling` those beyond the first `tasks_per_iteration` replace groups in which all
+        earned the same, none twice (DAPO, arXiv 2503.14476, equation 11, but bounded).
+        """
+        if self.curriculum is None:
+            return [task.id for task in self._by_chance(iteration)[0]]
+        while len(self._orders) <= iteration:
+            self._draw(self.curriculum, len(self._orders))
+        return [task.id for task in self._orders[iteration][: self._count]]
+
+    @property
+    def _count(self) -> int:
+        replaces = self._spec.dynamic_sampling is not None
+        return len(self._pool) if replaces else self._spec.tasks_per_iteration
+
+    def _by_chance(self, iteration: int) -> tuple[list[TaskSpec], random.Random]:
+        rng = generator(self._run.seed, "iteration", iteration)
+        if self.curriculum is not None:
+            return [], rng
+        return rng.sample(self._pool, self._count), rng
+
+    def _draw(self, curriculum: Curriculum, iteration: int) -> None:
+        while self._noted < iteration - self._max_lag:
+            curriculum.note(self._noted, self._learned.pop(self._noted, []))
+            self._noted += 1
+        order = curriculum.order(iteration)
+        curriculum.begin(iteration, order[: self._spec.tasks_per_iteration])
+        self._orders.append(order)
+
+    def learned(self, iteration: int, episodes: Iterable[Episode]) -> None:
+        """An update was made from a batch; `episodes` are all that became whole with it."""
+        if self.curriculum is not None:
+            self._learned[iteration] = list(episodes)
+
+    def recall(
+        self, records: Iterable[BatchRecord], done: Mapping[EpisodeKey, Episode], before: int
+    ) -> None:
+        """Take in what an earlier process learned from, by its records."""
+        for record in records:
+            if record.iteration < before:
+                names = [*record.groups, *record.idle, *record.dropped]
+                keys = [key for name in names for key in group_keys(self._run, *name)]
+                self.learned(record.iteration, [done[key] for key in keys if key in done])
 
 
-def plan_of(run: RunSpec, pool: Sequence[TaskSpec]) -> Plan:
+def group_keys(run: RunSpec, cohort: int, task_id: str, take: int) -> list[EpisodeKey]:
+    """The dialogues of a group; those of each take are other ones."""
+    size = run.rollout.group_size
+    return [
+        EpisodeKey(run.seed, TRAIN, cohort, task_id, sample)
+        for sample in range(take * size, (take + 1) * size)
+    ]
+
+
+def plan_of(run: RunSpec, draws: Draws) -> Plan:
     """What a run samples, from first to last."""
     spec = run.grpo
     assert spec is not None
-    size, replacing = run.rollout.group_size, spec.dynamic_sampling
-
-    def keys(place: Place) -> list[EpisodeKey]:
-        first = place.take * size
-        return [
-            EpisodeKey(run.seed, TRAIN, place.cohort, place.task_id, sample)
-            for sample in range(first, first + size)
-        ]
-
+    replacing = spec.dynamic_sampling
     return Plan(
         cohorts=spec.iterations,
         wanted=spec.tasks_per_iteration,
-        tasks=lambda cohort: [task.id for task in tasks_of(run, pool, cohort)[0]],
-        keys=keys,
+        tasks=draws.tasks,
+        keys=lambda place: group_keys(run, *place.name),
         teaches=lambda group: replacing is None or teaches(group, spec),
         max_rounds=1 if replacing is None else replacing.max_rounds,
     )
