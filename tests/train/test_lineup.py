@@ -187,5 +187,5 @@ def test_what_iterations_draw_by_what_became_of_others_is_drawn_again_when_taken
         for ahead in range(first, min(first + 3, 8)):
             assert resumed.tasks(ahead) == drawn[ahead]
     # Iterations that overlap do not all begin with the same ones that waited longest.
-    assert len({task_id for ahead in range(3) for task_id in drawn[ahead]}) == 9
+    assert len({task_id for ahead in range(3) for task_id in drawn[ahead][:2]}) == 6
     assert {task_id for order in drawn.values() for task_id in order} == {t.id for t in pool}
