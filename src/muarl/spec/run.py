@@ -184,7 +184,7 @@ class RunSpec(Spec):
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
     checkpoint: CheckpointSpec = CheckpointSpec()
-    """What is saved to resume from."""
+    """How often that is saved which `--resume` goes on from, and how much of it stays."""
 
     @model_validator(mode="after")
     def _choices_are_made_elsewhere(self) -> RunSpec:
