@@ -62,11 +62,11 @@ class Curriculum:
 
     def note(self, iteration: int, episodes: Iterable[Episode]) -> None:
         """Take in what an iteration played, whole; faults count as played, and tell nothing."""
-        played = list(episodes)
-        for episode in played:
-            if episode.key.task_id in self._last:
-                self._last[episode.key.task_id] = max(self._last[episode.key.task_id], iteration)
-        self._seen.note(iteration, played)
+        results = [self._seen.result(episode) for episode in episodes]
+        for result in results:
+            if result.task_id in self._last:
+                self._last[result.task_id] = max(self._last[result.task_id], iteration)
+        self._seen.note(iteration, results)
 
     def begin(self, iteration: int, tasks: Iterable[TaskSpec]) -> None:
         """An iteration's tasks begin to be played: where iterations overlap, before it is noted."""
