@@ -252,9 +252,8 @@ def make_run(
             for episode in (e for one in groups for e in one):
                 journal.append(episode)
             lines.append(iteration_line(i, groups, skill, rng, hostile))
-            if i % 2:
-                success = {"value": skill, "low": skill - 0.04, "high": skill + 0.03}
-                lines.append({"kind": "validation", "iteration": i + 1, "success": success})
+            success = {"value": skill, "low": skill - 0.04, "high": skill + 0.03}
+            lines.append({"kind": "validation", "iteration": i + 1, "success": success})
         for temperature in (1.0, 0.0):
             evaluate("final", temperature, 0.93 if temperature else 0.97)
     (folder / "metrics.jsonl").write_text(
