@@ -268,7 +268,7 @@ def test_one_iteration_is_drawn_as_points_and_bars(tmp_path):
     assert seen["complaints"] == []
     assert seen["charts"] > 10
     assert seen["shown"] == 0, "a chart with nothing in it"
-    assert seen["whiskers"] == 1, "the interval of the reward"
+    assert seen["whiskers"] == 2, "the intervals of reward and validation"
     assert seen["bar"] > 10
     assert 100 < seen["place"] < 300
 
