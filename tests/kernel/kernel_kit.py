@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from muarl.kernel.model import build_tiny_model
 from muarl.record import Sample, Span
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 VOCAB = 300
 TINY = TinyModelSpec(

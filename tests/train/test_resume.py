@@ -208,7 +208,7 @@ def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_u
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr("muarl.train.policy_model.save_model", torn)
+            patch.setattr("muarl.train.models.save_model", torn)
             with pytest.raises(Killed):
                 carry_out(run_file, out, resume=name == "cold_start")
         assert not (out / name).exists()

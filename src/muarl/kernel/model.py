@@ -20,7 +20,7 @@ from transformers.utils.logging import (
 
 from muarl.errors import SetupError
 from muarl.record.saving import saving
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 
 def build_tiny_model(
@@ -95,6 +95,14 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
         )
     loaded: PreTrainedModel = model.eval()
     return loaded
+
+
+@torch.no_grad()
+def copy_weights(source: PreTrainedModel, target: PreTrainedModel) -> None:
+    """Give a model the weights of another one of the same shape, in place."""
+    theirs = dict(source.named_parameters())
+    for name, parameter in target.named_parameters():
+        parameter.copy_(theirs[name])
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:

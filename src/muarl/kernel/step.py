@@ -17,7 +17,7 @@ from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
 from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
 from muarl.record.sample import Sample
-from muarl.spec.grpo import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 
 Advantage = float | Sequence[float]
 """Of a sample, or of each of its sampled tokens."""
@@ -100,7 +100,7 @@ class Trainer:
         return cls(model, muon(model))
 
     @classmethod
-    def for_grpo(cls, model: PreTrainedModel, spec: GrpoSpec) -> Trainer:
+    def for_grpo(cls, model: PreTrainedModel, spec: UpdateSpec) -> Trainer:
         """AdamW, embeddings frozen if the spec says so."""
         optimizer = adamw(
             model, freeze_embeddings=spec.freeze_embeddings, weight_decay=spec.weight_decay
@@ -132,7 +132,7 @@ class Trainer:
         samples: Sequence[Sample],
         advantages: Sequence[Advantage | None],
         *,
-        spec: GrpoSpec,
+        spec: UpdateSpec,
         lr: float,
         temperature: float = 1.0,
         reference_logprobs: Sequence[Sequence[float]] | None = None,

@@ -82,21 +82,13 @@ class OverlongSpec(Spec):
         return self
 
 
-class GrpoSpec(Spec):
-    """Group-relative policy optimisation, piece by piece."""
+class UpdateSpec(Spec):
+    """How one model is updated on the dialogues of a round."""
 
-    split: Id = "train"
-    """Tasks to train on."""
-    iterations: Positive = 40
-    """Rounds of rollouts and updates."""
-    tasks_per_iteration: Positive = 24
-    """Groups per round."""
     updates_per_iteration: Positive = 2
     """Optimizer updates on each round's episodes."""
     lr: PositiveFloat = 1e-3
     """Peak learning rate."""
-    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down linearly to a tenth."""
     weight_decay: NonNegative = 0.0
     """Of AdamW."""
     max_grad_norm: PositiveFloat = 1.0
@@ -126,7 +118,7 @@ class GrpoSpec(Spec):
     aggregation_tokens: Positive | None = None
     """The divisor of `constant`, such as the most tokens that a dialogue may have."""
     kl_coef: NonNegative = 0.0
-    """Weight of the divergence from the policy that GRPO began with; 0 leaves the reference out."""
+    """Weight of the divergence from the model that GRPO began with; 0 leaves the reference out."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     """How it is estimated on a token (Schulman 2020)."""
     kl_in: Literal["loss", "reward"] = "loss"
@@ -138,6 +130,27 @@ class GrpoSpec(Spec):
     correction: CorrectionSpec | None = None
     """Importance correction between sampler and trainer; null takes the sampler's log-probs as the
     trainer's own."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> UpdateSpec:
+        if (self.aggregation == "constant") != (self.aggregation_tokens is not None):
+            raise ValueError("aggregation_tokens goes with aggregation: constant")
+        if self.surrogate == "cispo" and self.dual_clip is not None:
+            raise ValueError("dual_clip goes with surrogate: clip; cispo has no bound to double")
+        return self
+
+
+class GrpoSpec(UpdateSpec):
+    """Group-relative policy optimisation, piece by piece."""
+
+    split: Id = "train"
+    """Tasks to train on."""
+    iterations: Positive = 40
+    """Rounds of rollouts and updates."""
+    tasks_per_iteration: Positive = 24
+    """Groups per round."""
+    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
+    """The last so many iterations take the rate down linearly to a tenth."""
     dynamic_sampling: DynamicSamplingSpec | None = None
     """Roll out further tasks in place of groups that teach nothing; null does not."""
     overlong: OverlongSpec | None = None
@@ -145,11 +158,3 @@ class GrpoSpec(Spec):
     drop: list[Literal["truncated", "void_turns"]] = []
     """Episodes that count in the baseline and not in the loss: `truncated` by any cap; with
     `void_turns`, messages that say nothing and call nothing (SimpleTIR)."""
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> GrpoSpec:
-        if (self.aggregation == "constant") != (self.aggregation_tokens is not None):
-            raise ValueError("aggregation_tokens goes with aggregation: constant")
-        if self.surrogate == "cispo" and self.dual_clip is not None:
-            raise ValueError("dual_clip goes with surrogate: clip; cispo has no bound to double")
-        return self

@@ -10,7 +10,7 @@ from muarl.errors import TrainError
 from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer
 from muarl.record import Sample
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 
 
 def cold_start(

@@ -1,62 +1,39 @@
-"""GRPO as a stage of a run: roll out, learn, give the engine the new weights, again."""
+"""GRPO as a stage of a run: roll out, learn, give the engines the new weights, again."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio.to_thread
-from transformers import PreTrainedModel
 
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
 from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
-from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
-from muarl.record import Sample
+from muarl.kernel.step import Trainer
 from muarl.seeds import generator
 from muarl.train.at_work import RunAtWork
-from muarl.train.grpo import (
-    divergence_from,
-    round_metrics,
-    split_updates,
-    token_drift,
-    training_set,
-    update_metrics,
-)
+from muarl.train.grpo import round_metrics, token_drift, training_set, update_metrics
+from muarl.train.learner import Learned, Learner
 from muarl.train.rollouts import roll_out
 from muarl.train.stage import stage_of
+from muarl.train.user_learning import UserLearning
 from muarl.train.users_watched import UsersWatched
 from muarl.train.weights import Engine
 
-_KL_SAMPLES = 32
-"""Samples of a round on which the divergence from the cold start is measured when it is not held
-down: enough for a curve, cheap enough to have in every round."""
 
-
-class Learned(NamedTuple):
-    """What became of a round's episodes.
-
-    Attributes:
-        updates: What each saw.
-        divergence: Mean over sampled tokens from the policy that GRPO began with.
-        dropped: Episodes that were left out of the loss, by why.
-    """
-
-    updates: list[GrpoMetrics]
-    divergence: float | None
-    dropped: Mapping[str, int]
-
-
-async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
+async def iterate(
+    at: RunAtWork, engine: Engine, cold_model: Path, user: UserLearning | None = None
+) -> None:
     """Take the iterations that the newest checkpoint does not hold yet.
 
     Args:
         at: The run.
         engine: Samples, and takes new weights.
         cold_model: Folder of the weights that GRPO began with.
+        user: Learns beside the policy, if she is trained.
     """
     spec = at.run.grpo
     assert spec is not None
@@ -67,71 +44,54 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     else:
         first = 0
     await engine.sync(first)
-    reference = load_model(cold_model)
+    if user is not None:
+        await user.begin(first)
+    policy = Learner(trainer, load_model(cold_model), spec, at.run.rollout.temperature)
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
     users = UsersWatched(at.domain, at.folder.lines())
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
-        await _iteration(at, iteration, trainer, reference, engine, users)
+        await _iteration(at, iteration, policy, engine, users, user)
 
 
 async def _iteration(
     at: RunAtWork,
     iteration: int,
-    trainer: Trainer,
-    reference: PreTrainedModel,
+    policy: Learner,
     engine: Engine,
     users: UsersWatched,
+    user: UserLearning | None,
 ) -> None:
     spec = at.run.grpo
     assert spec is not None
     started, before = time.monotonic(), at.observation.counters.snapshot()
     rng = generator(at.run.seed, "iteration", iteration)
+    if user is not None:
+        await user.before(iteration)
     rolled = await roll_out(at, iteration, engine.policy, rng)
     groups = rolled.groups
     rollout_s, observed = time.monotonic() - started, at.since(before)
-    temperature = at.run.rollout.temperature
-
-    def referenced(samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
-        """Log-probs under the reference, and how far each sample is from it."""
-        theirs = sample_logprobs(reference, samples, temperature=temperature)
-        return theirs, divergence_from(samples, theirs, spec)
 
     def learn() -> Learned:
         """In a worker thread, as the cold start."""
         penalties = {}
         if spec.kl_coef and spec.kl_in == "reward":
             scored = [e for g in rolled.teaching for e in g.episodes if e.reward is not None]
-            _, gaps = referenced([s for e in scored for s in e.samples])
+            _, gaps = policy.gaps([s for e in scored for s in e.samples])
             of_samples = iter(gaps)
             penalties = {
                 e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
             }
-        found = training_set(rolled.teaching, spec, penalties=penalties)
-        in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
-        ours = found.samples if in_loss else found.samples[:_KL_SAMPLES]
-        theirs, gaps = referenced(ours)
-        tokens = sum(s.num_sampled for s in ours)
-        old = None
-        if spec.correction is not None:
-            old = sample_logprobs(trainer.model, found.samples, temperature=temperature)
-        updates = [
-            trainer.grpo_update(
-                [found.samples[i] for i in part],
-                [found.advantages[i] for i in part],
-                spec=spec,
-                lr=grpo_lr(iteration, spec),
-                temperature=temperature,
-                reference_logprobs=[theirs[i] for i in part] if in_loss else None,
-                old_logprobs=None if old is None else [old[i] for i in part],
-            )
-            for part in split_updates(len(found.samples), spec.updates_per_iteration, rng)
-        ]
-        return Learned(updates, math.fsum(gaps) / tokens if tokens else None, found.dropped)
+        learns = user is None or user.policy_learns(iteration)
+        found = training_set(rolled.teaching if learns else [], spec, penalties=penalties)
+        return policy.learn(found, lr=grpo_lr(iteration, spec), rng=rng)
 
     learned = await anyio.to_thread.run_sync(learn)
+    hers = None if user is None else await user.after(iteration, groups)
     sync_gap = await engine.sync(iteration + 1)
-    save_checkpoint(at.folder.checkpoint, trainer, {"stage": "grpo", "iteration": iteration + 1})
+    save_checkpoint(
+        at.folder.checkpoint, policy.trainer, {"stage": "grpo", "iteration": iteration + 1}
+    )
     episodes = [episode for group in groups for episode in group.episodes]
     metrics: dict[str, Any] = {
         **round_metrics(groups, seed=at.run.seed),
@@ -148,6 +108,8 @@ async def _iteration(
         "wall_s": time.monotonic() - started,
         "observed": observed,
     }
+    if hers is not None:
+        metrics["user_model"] = hers
     metrics["sampled_tokens_per_s"] = metrics.pop("sampled_tokens") / rollout_s
     at.folder.log("iteration", iteration=iteration, **metrics)
     at.progress.advance(iteration + 1, reward=metrics["reward_mean"])

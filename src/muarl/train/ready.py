@@ -88,12 +88,14 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:
     """What a run reads again and again, and nobody must write over: domain, model, recorded users."""
-    model = run.spec.model.path
+    hers = run.spec.user_model
+    models = [run.spec.model.path, None if hers is None else hers.model.path]
     domain = run.resolve(run.spec.domain)
     folder = domain if domain.is_dir() else domain.parent
-    recorded = [user.replay.file for _, user in run.spec.user.users() if user.replay]
+    users = [*run.spec.user.users(), *run.spec.eval_user.users()]
+    recorded = [user.replay.file for _, user in users if user.replay]
     return [
         domain,
-        *([run.resolve(model)] if model else []),
+        *(run.resolve(model) for model in models if model),
         *(folder / file for file in recorded),
     ]

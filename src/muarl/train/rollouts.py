@@ -98,6 +98,7 @@ async def _round(
         observer=at.observation,
         load=load_of(policy),
         perturb=run.rollout.perturb,
+        user_model=at.user_model,
     )
     keys = episode_keys(
         tasks,

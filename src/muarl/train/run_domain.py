@@ -11,6 +11,7 @@ from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, tr
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.spec.finding import Finding
+from muarl.spec.model import ColdStartSpec
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -40,7 +41,7 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
     first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
     run.refuse(_findings(run, domain))
-    for _name, user in run.spec.user.users():
+    for _name, user in (*run.spec.user.users(), *run.spec.eval_user.users()):
         domain.user(user, first, first.personas[0], 0)
 
 
@@ -65,10 +66,16 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
     if spec.cold_start is not None:
-        task = domain.tasks(spec.cold_start.split)[0]
-        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
-        try:
-            domain.expert(task, spec.cold_start.imperfections, generator(0))
-        except SpecError as error:
-            for problem in error.problems:
-                yield Finding(("cold_start", "imperfections"), problem.message)
+        yield from _expert(domain, spec.cold_start, ("cold_start",))
+    if spec.user_model is not None and spec.user_model.cold_start is not None:
+        yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _expert(domain: Domain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
+    task = domain.tasks(spec.split)[0]
+    domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+    try:
+        domain.expert(task, spec.imperfections, generator(0))
+    except SpecError as error:
+        for problem in error.problems:
+            yield Finding((*loc, "imperfections"), problem.message)

@@ -9,6 +9,9 @@ log.jsonl            what happened to groups and attempts, one JSON object per l
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
 checkpoint/          weights, optimizer and counters, for --resume
+user_model/          likewise of users who are a model: tokenizer and weights,
+user_checkpoint/     checkpoints, and
+user_past/           weights of past users
 grid.json            of a grid: what was found
 report.html          written by `muarl report`
 """
@@ -48,6 +51,7 @@ _FIRST |= {LOCK} | {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 _TOLD_BY = {
     "floor": ("name",),
     "cold_start": ("step",),
+    "user_cold_start": ("step",),
     "eval": ("phase", "temperature"),
     "iteration": ("iteration",),
 }
@@ -68,6 +72,9 @@ class RunFolder:
         self.events = path / "log.jsonl"
         self.model = path / "model"
         self.checkpoint = path / "checkpoint"
+        self.user_model = path / "user_model"
+        self.user_checkpoint = path / "user_checkpoint"
+        self.user_past = path / "user_past"
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
         self.domain = path / "domain.json"
@@ -234,7 +241,7 @@ class RunFolder:
             raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
+        """Append one line to the metrics: `kind` is cold_start, user_cold_start, iteration, eval, floor or rollout.
 
         Raises:
             RecordError: The disk refused.

@@ -1,0 +1,77 @@
+"""A model of a run: where it is from, and its supervised start."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from muarl.spec.base import Fraction, Id, OneOf, Spec
+
+Positive = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+
+_LARGEST_TINY = 10**9
+"""Four gigabytes of weights, and three times as much while they are trained."""
+
+
+class TinyModelSpec(Spec):
+    """A Qwen3 model made here, with a tokenizer trained on the domain's own text."""
+
+    vocab_size: Annotated[int, Field(ge=300)] = 1024
+    """Tokens, special ones included."""
+    hidden_size: Positive = 128
+    """Width."""
+    num_layers: Positive = 3
+    """Depth."""
+    num_heads: Positive = 4
+    """Attention heads."""
+    num_kv_heads: Positive = 4
+    """Key and value heads."""
+    head_dim: Annotated[int, Field(gt=0, multiple_of=2)] = 32
+    """Width of one head; even, since its halves are rotated against each other."""
+    ffn_size: Positive = 384
+    """Width of the feed-forward layers."""
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> TinyModelSpec:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads "
+                f"({self.num_kv_heads})"
+            )
+        attention = 2 * self.head_dim * (self.num_heads + self.num_kv_heads)
+        layer = self.hidden_size * (attention + 3 * self.ffn_size)
+        size = self.vocab_size * self.hidden_size + self.num_layers * layer
+        if size > _LARGEST_TINY:
+            raise ValueError(
+                f"a model of {size:.1e} weights is not tiny: at most {_LARGEST_TINY:.0e} are made "
+                "here; make it smaller, or name a model's folder under `path`"
+            )
+        return self
+
+
+class ModelSpec(OneOf):
+    """A model: one of these."""
+
+    tiny: TinyModelSpec | None = None
+    """Built and trained from nothing."""
+    path: str | None = None
+    """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
+
+
+class ColdStartSpec(Spec):
+    """Supervised start on expert dialogues that were verified by replay."""
+
+    split: Id = "train"
+    """Tasks the expert plays."""
+    episodes: Positive = 4000
+    """Expert dialogues."""
+    imperfections: dict[str, Fraction] = {}
+    """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""
+    steps: Positive = 700
+    """Optimizer updates."""
+    tokens_per_step: Positive = 1024
+    """Dialogue tokens in one update, shared system prompt not counted."""
+    lr: PositiveFloat = 1e-2
+    """Peak learning rate."""
