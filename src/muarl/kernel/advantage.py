@@ -64,4 +64,4 @@ def curriculum_reward(successes: int, episodes: int) -> float | None:
         successes: Dialogues of the group in which the policy succeeded.
         episodes: All of them that were scored. One alone cannot split: None.
     """
-    return None if episodes < 2 else 1.0 - abs(2.0 * successes / episodes - 1.0)
+    return None if episodes < 2 else 1.0 - abs(2 * successes - episodes) / episodes
