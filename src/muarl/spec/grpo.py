@@ -9,6 +9,7 @@
 | divergence, entropy       | `kl_coef`, `kl_estimator`, `kl_in`, `kl_max`, `entropy_coef` |
 | sampler against trainer   | `correction`                                             |
 | what is sampled and kept  | `dynamic_sampling`, `overlong`, `drop`                   |
+| credit of turns           | `credit`, `shuffled_credit`                              |
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.credit import CreditSpec, OutcomeCredit
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -151,6 +153,11 @@ class GrpoSpec(UpdateSpec):
     """Groups per round."""
     lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
     """The last so many iterations take the rate down linearly to a tenth."""
+    credit: CreditSpec = CreditSpec(outcome=OutcomeCredit())
+    """How an episode's advantage is shared out among its turns."""
+    shuffled_credit: bool = False
+    """The control of a credit: each episode's turns get their advantages in an order drawn at
+    random."""
     dynamic_sampling: DynamicSamplingSpec | None = None
     """Roll out further tasks in place of groups that teach nothing; null does not."""
     overlong: OverlongSpec | None = None
@@ -158,3 +165,11 @@ class GrpoSpec(UpdateSpec):
     drop: list[Literal["truncated", "void_turns"]] = []
     """Episodes that count in the baseline and not in the loss: `truncated` by any cap; with
     `void_turns`, messages that say nothing and call nothing (SimpleTIR)."""
+
+    @model_validator(mode="after")
+    def _credit_fits(self) -> GrpoSpec:
+        if self.shuffled_credit and not self.credit.tells_turns_apart:
+            raise ValueError(
+                "shuffled_credit shuffles nothing: with this credit all turns of an episode are alike"
+            )
+        return self

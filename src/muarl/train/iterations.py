@@ -17,6 +17,7 @@ from muarl.seeds import generator
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import round_metrics, token_drift, training_set, update_metrics
 from muarl.train.learner import Learned, Learner
+from muarl.train.measuring import answers_told, items_done
 from muarl.train.rollouts import roll_out
 from muarl.train.stage import stage_of
 from muarl.train.user_learning import UserLearning
@@ -72,6 +73,8 @@ async def _iteration(
     groups = rolled.groups
     rollout_s, observed = time.monotonic() - started, at.since(before)
 
+    done = await items_done(at, rolled.teaching)
+
     def learn() -> Learned:
         """In a worker thread, as the cold start."""
         penalties = {}
@@ -83,7 +86,9 @@ async def _iteration(
                 e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
             }
         learns = user is None or user.policy_learns(iteration)
-        found = training_set(rolled.teaching if learns else [], spec, penalties=penalties)
+        teaching = rolled.teaching if learns else []
+        measured = done or answers_told(at, teaching, policy.trainer.model)
+        found = training_set(teaching, spec, penalties=penalties, measured=measured)
         return policy.learn(found, lr=grpo_lr(iteration, spec), rng=rng)
 
     learned = await anyio.to_thread.run_sync(learn)
@@ -98,6 +103,7 @@ async def _iteration(
         **update_metrics(learned.updates),
         **rolled.metrics(),
         "dropped": dict(learned.dropped),
+        "credit": dict(learned.credit),
         "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),

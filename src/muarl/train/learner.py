@@ -27,11 +27,13 @@ class Learned(NamedTuple):
         updates: What each saw.
         divergence: Mean over sampled tokens from the model that GRPO began with.
         dropped: Episodes that were left out of the loss, by why.
+        credit: What the credit of turns made of the episodes' advantages.
     """
 
     updates: list[GrpoMetrics]
     divergence: float | None
     dropped: Mapping[str, int]
+    credit: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -77,4 +79,5 @@ class Learner:
             )
             for part in split_updates(len(found.samples), spec.updates_per_iteration, rng)
         ]
-        return Learned(updates, math.fsum(gaps) / tokens if tokens else None, found.dropped)
+        divergence = math.fsum(gaps) / tokens if tokens else None
+        return Learned(updates, divergence, found.dropped, found.credit_metrics())

@@ -87,7 +87,7 @@ class UserLearning:
         spec, run_seed = self._spec, self._at.run.seed
         found = user_training_set(groups, spec, version=iteration)
         if not self.user_learns(iteration):
-            found = TrainingSet([], [], found.dropped)
+            found = TrainingSet([], [], found.dropped, [])
 
         def learn() -> Learned:
             rng = generator(run_seed, "iteration", iteration, "user")

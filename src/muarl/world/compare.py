@@ -88,9 +88,9 @@ def is_list(value: Any) -> bool:
 def plain(value: Any) -> Json:
     """Copy a node, or anything made of mappings and sequences, into plain JSON data."""
     if is_map(value):
-        return {str(key): plain(_peek(value, key)) for key in value}
+        return {str(key): plain(peek(value, key)) for key in value}
     if is_list(value):
-        return [plain(_peek(value, i)) for i in range(len(value))]
+        return [plain(peek(value, i)) for i in range(len(value))]
     return value
 
 
@@ -120,9 +120,9 @@ def canonical_diff(left: Any, right: Any, unordered: Mapping[str, Collection[str
         []
     """
     changes: list[Change] = []
-    for key in sorted(_keys_to_compare(left, right)):
+    for key in sorted(keys_to_compare(left, right)):
         if key in left and key in right and key in unordered:
-            rest = _unmatched(_peek(left, key), _peek(right, key), unordered[key])
+            rest = _unmatched(peek(left, key), peek(right, key), unordered[key])
             changes += _walk_maps(*rest, join("", key))
         else:
             changes += _walk_key(left, right, key, "")
@@ -131,9 +131,9 @@ def canonical_diff(left: Any, right: Any, unordered: Mapping[str, Collection[str
 
 def _unmatched(left: Any, right: Any, fields: Collection[str]) -> tuple[Json, Json]:
     """What is left of two mappings when equal items, `fields` apart, have gone away in pairs."""
-    keys = sorted(_keys_to_compare(left, right))
+    keys = sorted(keys_to_compare(left, right))
     ours, theirs = (
-        {key: plain(_peek(side, key)) for key in keys if key in side} for side in (left, right)
+        {key: plain(peek(side, key)) for key in keys if key in side} for side in (left, right)
     )
     for key in ours.keys() & theirs.keys():
         if ours[key] == theirs[key]:
@@ -192,7 +192,13 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _origin(value: Any) -> Any:
+def same_origin(left: Any, right: Any) -> bool:
+    """Whether both are, or show unchanged, one container of one base."""
+    base = origin(left)
+    return base is not None and base is origin(right)
+
+
+def origin(value: Any) -> Any:
     """The container of a base that `value` is, or shows unchanged; else None."""
     if isinstance(value, Node):
         return value._base if value._is_unchanged() else None
@@ -200,8 +206,7 @@ def _origin(value: Any) -> Any:
 
 
 def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
-    origin = _origin(left)
-    if _surely_same(left, right) or (origin is not None and origin is _origin(right)):
+    if _surely_same(left, right) or same_origin(left, right):
         return
     if is_map(left) and is_map(right):
         yield from _walk_maps(left, right, path)
@@ -214,22 +219,22 @@ def _walk(left: Any, right: Any, path: str) -> Iterator[Change]:
 
 
 def _walk_maps(left: Any, right: Any, path: str) -> Iterator[Change]:
-    for key in sorted(_keys_to_compare(left, right)):
+    for key in sorted(keys_to_compare(left, right)):
         yield from _walk_key(left, right, key, path)
 
 
 def _walk_key(left: Any, right: Any, key: str, path: str) -> Iterator[Change]:
     if key in left and key in right:
-        mine, yours = _peek(left, key), _peek(right, key)
+        mine, yours = peek(left, key), peek(right, key)
         if not _surely_same(mine, yours):
             yield from _walk(mine, yours, join(path, key))
     elif key in left:
-        yield Change(join(path, key), plain(_peek(left, key)), None, "removed")
+        yield Change(join(path, key), plain(peek(left, key)), None, "removed")
     elif key in right:
-        yield Change(join(path, key), None, plain(_peek(right, key)), "added")
+        yield Change(join(path, key), None, plain(peek(right, key)), "added")
 
 
-def _keys_to_compare(left: Any, right: Any) -> set[str]:
+def keys_to_compare(left: Any, right: Any) -> set[str]:
     """Keys at which two mappings may differ: of views of one base, those that were written."""
     if _root(left) is _root(right):
         ours, theirs = _changed(left), _changed(right)
@@ -250,12 +255,13 @@ def _walk_lists(left: Any, right: Any, path: str) -> Iterator[Change]:
     for i in range(max(len(left), len(right))):
         at = join(path, str(i))
         if i >= len(right):
-            yield Change(at, plain(_peek(left, i)), None, "removed")
+            yield Change(at, plain(peek(left, i)), None, "removed")
         elif i >= len(left):
-            yield Change(at, None, plain(_peek(right, i)), "added")
+            yield Change(at, None, plain(peek(right, i)), "added")
         else:
-            yield from _walk(_peek(left, i), _peek(right, i), at)
+            yield from _walk(peek(left, i), peek(right, i), at)
 
 
-def _peek(value: Any, key: Any) -> Any:
+def peek(value: Any, key: Any) -> Any:
+    """What is at a key or position; unlike reading it, this makes no node of a base's part."""
     return value._peek(key) if isinstance(value, Node) else value[key]
