@@ -81,11 +81,11 @@ class StopAfter:
         del text
 
 
-def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
+def break_off(run_file: Path, out: Path, phase: str, done: int, *, resume: bool = False) -> None:
     """Train until a phase has advanced so far."""
     located = load_run(run_file)
     moved = located.spec.moved(run_file.parent, out)
-    folder = RunFolder.create(out, moved, resume=False, overwrite=False)
+    folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 
     async def main() -> None:
         stop = StopSignal()

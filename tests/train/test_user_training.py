@@ -26,8 +26,8 @@ from muarl.train.playing import roll_out, stored_user
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
-TINY = {"vocab_size": 480, "hidden_size": 64, "num_layers": 2, "ffn_size": 192}
-COLD = {"episodes": 64, "steps": 120, "tokens_per_step": 512}
+TINY = {"vocab_size": 480, "hidden_size": 48, "num_layers": 2, "ffn_size": 128}
+COLD = {"episodes": 48, "steps": 80, "tokens_per_step": 256}
 SHORT: dict[str, Any] = {
     "version": 1,
     "domain": "shop/domain.yaml",
@@ -45,7 +45,7 @@ SHORT: dict[str, Any] = {
         "retry_wait_s": 0,
         "attempts": 1,
     },
-    "grpo": {"iterations": 2, "tasks_per_iteration": 4},
+    "grpo": {"iterations": 2, "tasks_per_iteration": 3},
     "eval": {"episodes": 4, "temperatures": [1.0], "user": {"scripted": {}}},
 }
 HERS = {"model": {"tiny": TINY}, "grpo": {"kl_coef": 0.01}}
@@ -55,8 +55,8 @@ def write_shop(folder: Path, **changes: Any) -> Path:
     """A run file beside a small domain of `muarl init`, whose tasks are few enough to be learned."""
     write(folder / "shop", "python")
     domain = folder / "shop" / "domain.yaml"
-    few = domain.read_text().replace("{train: 600, held_out: 100}", "{train: 6, held_out: 4}")
-    assert "train: 6" in few
+    few = domain.read_text().replace("{train: 600, held_out: 100}", "{train: 3, held_out: 4}")
+    assert "train: 3" in few
     domain.write_text(few)
     spec = RunSpec.model_validate({**SHORT, **changes})
     (folder / "run.yaml").write_text(dump_spec(spec))
@@ -72,7 +72,7 @@ def trained(run_file: Path) -> list[Episode]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """A run in which both have a cold start and learn together, and its iterations."""
     hers = {**HERS, "cold_start": COLD, "past": {"size": 1, "every": 1}}
-    cold = {**COLD, "imperfections": {"quit": 0.5}, "steps": 100}
+    cold = {**COLD, "imperfections": {"quit": 0.5}, "steps": 60}
     run_file = write_shop(tmp_path_factory.mktemp("shop"), cold_start=cold, user_model=hers)
     return run_file, carry_out(run_file, run_file.parent / "out")
 
@@ -83,7 +83,7 @@ def test_what_she_says_becomes_likelier_in_her_supervised_start(
     out = whole[0].parent / "out"
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if line["kind"] == "user_cold_start"]
-    assert len(losses) == 12
+    assert len(losses) == 8
     assert losses[-1] < 0.2 * losses[0]
     assert (out / "user_cold_start/tokenizer.json").is_file(), "anything can sample from it"
 
@@ -116,8 +116,8 @@ def test_a_trained_user_holds_dialogues(whole: tuple[Path, list[dict[str, Any]]]
     episodes = list(StoredEpisodes([folder.journal]))
     assert len(episodes) == 12
     held = [episode for episode in episodes if episode.outcome == Outcome.COMPLETED]
-    assert len(held) >= 9, Counter(e.breach or e.outcome for e in episodes)
-    assert sum(episode.reward == 1.0 for episode in held) >= 7
+    assert len(held) >= 6, Counter(e.breach or e.outcome for e in episodes)
+    assert sum(episode.reward == 1.0 for episode in held) >= 5
     assert all(episode.user_samples for episode in held)
 
 
@@ -158,8 +158,8 @@ def test_both_learn_from_the_same_dialogues(whole: tuple[Path, list[dict[str, An
     assert not any(e.user_samples for e in elsewhere), "evaluations meet a user who stays the same"
 
 
-FAST = {"episodes": 16, "steps": 6, "tokens_per_step": 256}
-UNGUARDED = {"model": {"max_tokens": 12, "guards": [], "tries": 1}}
+FAST = {"episodes": 16, "steps": 20, "tokens_per_step": 128}
+UNGUARDED = {"model": {"max_tokens": 24, "guards": [], "tries": 1}}
 
 
 @pytest.fixture(scope="module")
@@ -173,16 +173,14 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[
     return run_file, carry_out(run_file, run_file.parent / "out")
 
 
-@pytest.mark.parametrize(
-    ("phase", "done", "ahead"),
-    [("cold start of the user", 6, False), ("GRPO", 1, False), ("GRPO", 1, True)],
-)
+@pytest.mark.parametrize("ahead", [False, True])
 def test_L9_a_run_of_both_goes_on_to_the_same_end(
-    phase: str, done: int, ahead: bool, tmp_path: Path, unbroken: tuple[Path, list[dict[str, Any]]]
+    ahead: bool, tmp_path: Path, unbroken: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     run_file, rounds = unbroken
     out = tmp_path / "broken"
-    break_off(run_file, out, phase, done)
+    break_off(run_file, out, "cold start of the user", 10)
+    break_off(run_file, out, "GRPO", 1, resume=True)
     if ahead:  # killed between her checkpoint and the policy's: hers is one iteration ahead
         shutil.rmtree(out / "checkpoint")
         assert read_counters(out / "user_checkpoint") == {"stage": "grpo", "iteration": 1}
@@ -192,9 +190,12 @@ def test_L9_a_run_of_both_goes_on_to_the_same_end(
         assert ours["reward_mean"] == pytest.approx(theirs["reward_mean"])
         for figure in ("episodes", "met", "sampled_tokens", "trained_tokens"):
             assert ours["user_model"].get(figure) == theirs["user_model"].get(figure)
-    keys = Counter(e.key for e in read_journal(out / "episodes.journal"))
-    assert set(keys.values()) == {1}
-    assert set(keys) == {e.key for e in read_journal(run_file.parent / "out/episodes.journal")}
+    found = list(read_journal(out / "episodes.journal"))
+    keys = Counter(e.key for e in found if not e.outcome.is_fault)
+    assert set(keys.values()) == {1}, "faults alone are tried again"
+    assert {e.key for e in found} == {
+        e.key for e in read_journal(run_file.parent / "out/episodes.journal")
+    }
 
 
 def test_they_take_turns_where_the_run_says_so(
