@@ -119,8 +119,7 @@ class HeldOut:
 
 def training_splits(run: RunSpec) -> set[str]:
     """Names of the splits a run trains on."""
-    hers = None if run.user_model is None else run.user_model.cold_start
-    return {part.split for part in (run.grpo, run.cold_start, hers) if part is not None}
+    return {part.split for _, part in run.trained_on()}
 
 
 def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:

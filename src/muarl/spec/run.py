@@ -126,6 +126,16 @@ class RunSpec(Spec):
         """Who plays the user in evaluations."""
         return self.user if self.eval.user is None else self.eval.user
 
+    def trained_on(self) -> list[tuple[tuple[str, ...], ColdStartSpec | GrpoSpec]]:
+        """Parts that train on a split, with where they stand."""
+        hers = None if self.user_model is None else self.user_model.cold_start
+        parts = (
+            (("cold_start",), self.cold_start),
+            (("user_model", "cold_start"), hers),
+            (("grpo",), self.grpo),
+        )
+        return [(loc, part) for loc, part in parts if part is not None]
+
     def moved(self, old: Path, new: Path) -> RunSpec:
         """The same run in a file of another folder: paths that are relative to it follow.
 

@@ -40,13 +40,8 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
         if user is not None and user.models() and run.user_model is None:
             message = "a user is a `model`, and the run has none for her; say which: `user_model`"
             yield Finding(loc, message)
-    cold = None if run.user_model is None else run.user_model.cold_start
-    for part, spec in (
-        (("cold_start",), run.cold_start),
-        (("user_model", "cold_start"), cold),
-        (("grpo",), run.grpo),
-    ):
-        if spec is not None and spec.split == run.eval.split:
+    for part, spec in run.trained_on():
+        if spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
 
