@@ -125,6 +125,7 @@ def with_user(located: Located[RunSpec], folder: str) -> Located[RunSpec]:
     """The same run with her model from a folder, playing the tasks that she was trained on."""
     spec = located.spec.model_dump()
     spec |= {"grpo": None, "cold_start": None, "user_model": {"model": {"path": folder}}}
+    spec["user"] = {"model": {"max_tokens": 32, "temperature": 0.2}}
     spec["eval"] |= {"split": "train", "episodes": 12, "user": None}
     return replace(located, spec=RunSpec.model_validate(spec))
 
