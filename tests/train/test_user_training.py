@@ -51,9 +51,37 @@ SHORT: dict[str, Any] = {
 HERS = {"model": {"tiny": TINY}, "grpo": {"kl_coef": 0.01}}
 
 
+TASKS = """
+from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
+
+ITEMS = {"train": ["kettle", "lamp", "radio"], "held_out": ["clock", "mirror", "vase", "chair"]}
+
+
+def generate(split, seed, count):
+    number = "B31" if split == "train" else "C52"
+    facts = [FactSpec(id="order_id", value=number)]
+    calls = [GoldCallSpec(tool=tool, arguments={"order_id": number})
+             for tool in ("find_order", "cancel_order")]
+    return [
+        TaskSpec(
+            id=f"{split}-{item}",
+            split=split,
+            goal=f"You want order {number}, a {item}, cancelled.",
+            personas=["plain"],
+            user=UserGoalSpec(requests=[RequestSpec(ask="cancel", facts=facts)]),
+            world={"orders": {number: {"item": item, "status": "pending"}}},
+            gold=calls,
+        )
+        for item in ITEMS[split][:count]
+    ]
+"""
+"""All training tasks are about one order: to copy another's number takes longer to learn."""
+
+
 def write_shop(folder: Path, **changes: Any) -> Path:
     """A run file beside a small domain of `muarl init`, whose tasks are few enough to be learned."""
     write(folder / "shop", "python")
+    (folder / "shop" / "tasks.py").write_text(TASKS)
     domain = folder / "shop" / "domain.yaml"
     few = domain.read_text().replace("{train: 600, held_out: 100}", "{train: 3, held_out: 4}")
     assert "train: 3" in few
@@ -116,8 +144,8 @@ def test_a_trained_user_holds_dialogues(whole: tuple[Path, list[dict[str, Any]]]
     episodes = list(StoredEpisodes([folder.journal]))
     assert len(episodes) == 12
     held = [episode for episode in episodes if episode.outcome == Outcome.COMPLETED]
-    assert len(held) >= 6, Counter(e.breach or e.outcome for e in episodes)
-    assert sum(episode.reward == 1.0 for episode in held) >= 5
+    assert len(held) >= 10, Counter(e.breach or e.outcome for e in episodes)
+    assert sum(episode.reward == 1.0 for episode in held) >= 10
     assert all(episode.user_samples for episode in held)
 
 
