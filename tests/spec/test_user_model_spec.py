@@ -80,6 +80,11 @@ def test_a_run_that_trains_its_user(folder: Path) -> None:
         ),
         (
             "grpo: {}}",
+            "grpo: {}, cold_start: {user: {model: {}}}}",
+            "an expert's dialogues are there before the user's model; say another user",
+        ),
+        (
+            "grpo: {}}",
             "grpo: {}, cold_start: {split: held_out}}",
             "split 'held_out' is evaluated, so it cannot be trained on",
         ),

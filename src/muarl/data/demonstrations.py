@@ -20,7 +20,6 @@ from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 PHASE = "cold_start"
 USER_PHASE = "user_cold_start"
@@ -75,7 +74,7 @@ async def demonstrations(
         tasks=tasks,
         renderer=renderer,
         limits=limits,
-        user=UserSpec(scripted=ScriptedUserSpec()),
+        user=spec.user,
         policy_for=expert,
         observer=observer,
     )

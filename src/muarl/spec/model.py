@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -69,6 +70,9 @@ class ColdStartSpec(Spec):
     """Expert dialogues."""
     imperfections: dict[str, Fraction] = {}
     """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""
+    user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
+    """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
+    afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
     steps: Positive = 700
     """Optimizer updates."""
     tokens_per_step: Positive = 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +14,7 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
 from muarl.spec.perturb import PerturbSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -135,6 +136,13 @@ class RunSpec(Spec):
             (("grpo",), self.grpo),
         )
         return [(loc, part) for loc, part in parts if part is not None]
+
+    def users(self) -> Iterator[UserKindSpec]:
+        """Whoever talks with the policy or with the expert, one of a pool at a time."""
+        starts = (part for _, part in self.trained_on() if isinstance(part, ColdStartSpec))
+        for user in (self.user, self.eval_user, *(start.user for start in starts)):
+            for _name, kind in user.users():
+                yield kind
 
     def moved(self, old: Path, new: Path) -> RunSpec:
         """The same run in a file of another folder: paths that are relative to it follow.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
+from muarl.spec.model import ColdStartSpec
 from muarl.spec.named_files import no_file
 from muarl.spec.run import RunSpec
 from muarl.spec.user_model import UserModelSpec
@@ -41,6 +42,9 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
             message = "a user is a `model`, and the run has none for her; say which: `user_model`"
             yield Finding(loc, message)
     for part, spec in run.trained_on():
+        if isinstance(spec, ColdStartSpec) and spec.user.models():
+            message = "an expert's dialogues are there before the user's model; say another user"
+            yield Finding((*part, "user"), message)
         if spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)

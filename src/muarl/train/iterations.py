@@ -9,10 +9,12 @@ from typing import Any
 
 import anyio.to_thread
 
+from muarl.curriculum import Curriculum
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
 from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import Trainer
+from muarl.record import TRAIN, StoredEpisodes
 from muarl.seeds import generator
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import round_metrics, token_drift, training_set, update_metrics
@@ -50,9 +52,27 @@ async def iterate(
     policy = Learner(trainer, load_model(cold_model), spec, at.run.rollout.temperature)
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
     users = UsersWatched(at.domain, at.folder.lines())
+    curriculum = _curriculum(at, first)
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
-        await _iteration(at, iteration, policy, engine, users, user)
+        await _iteration(at, iteration, policy, engine, users, curriculum, user)
+
+
+def _curriculum(at: RunAtWork, first: int) -> Curriculum | None:
+    """What draws the tasks, knowing all iterations before the first that is to be made."""
+    spec = at.run.grpo
+    assert spec is not None
+    if spec.curriculum is None:
+        return None
+    found = Curriculum(
+        spec.curriculum,
+        at.domain.tasks(spec.split),
+        wanted=spec.tasks_per_iteration,
+        run_seed=at.run.seed,
+    )
+    if first:
+        found.note_stored(StoredEpisodes([at.folder.journal], phases=[TRAIN]), before=first)
+    return found
 
 
 async def _iteration(
@@ -61,6 +81,7 @@ async def _iteration(
     policy: Learner,
     engine: Engine,
     users: UsersWatched,
+    curriculum: Curriculum | None,
     user: UserLearning | None,
 ) -> None:
     spec = at.run.grpo
@@ -69,7 +90,7 @@ async def _iteration(
     rng = generator(at.run.seed, "iteration", iteration)
     if user is not None:
         await user.before(iteration)
-    rolled = await roll_out(at, iteration, engine.policy, rng)
+    rolled = await roll_out(at, iteration, engine.policy, rng, curriculum)
     groups = rolled.groups
     rollout_s, observed = time.monotonic() - started, at.since(before)
 
@@ -98,12 +119,15 @@ async def _iteration(
         at.folder.checkpoint, policy.trainer, {"stage": "grpo", "iteration": iteration + 1}
     )
     episodes = [episode for group in groups for episode in group.episodes]
+    if curriculum is not None:
+        curriculum.note(iteration, episodes)
     metrics: dict[str, Any] = {
         **round_metrics(groups, seed=at.run.seed),
         **update_metrics(learned.updates),
         **rolled.metrics(),
         "dropped": dict(learned.dropped),
         "credit": dict(learned.credit),
+        "curriculum": None if curriculum is None else dict(curriculum.metrics(iteration)),
         "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),

@@ -96,8 +96,7 @@ def files_of_run(run: Located[RunSpec]) -> list[Path]:
     models = [run.spec.model.path, None if hers is None else hers.model.path]
     domain = run.resolve(run.spec.domain)
     folder = domain if domain.is_dir() else domain.parent
-    users = [*run.spec.user.users(), *run.spec.eval_user.users()]
-    recorded = [user.replay.file for _, user in users if user.replay]
+    recorded = [user.replay.file for user in run.spec.users() if user.replay]
     return [
         domain,
         *(run.resolve(model) for model in models if model),
