@@ -53,6 +53,7 @@ def test_a_run_that_trains_its_user(folder: Path) -> None:
             "4:7: a user is a `model`, and the run has none for her; say which: `user_model`",
         ),
         ("\ngrpo: {}", "", "she learns from the policy's rounds; the run has no `grpo`"),
+        ("\ngrpo: {}", "\ngrpo: {mode: one_step_off}", "let grpo.mode be on_policy"),
         ("user: {model: {}}\n", "", "she is trained on what she says; let `user` be a `model`"),
         (
             "user: {model: {}}",

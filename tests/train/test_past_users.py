@@ -114,6 +114,7 @@ def test_a_past_user_is_who_she_was_also_in_a_resumed_run_L9(again: bool, tmp_pa
                         (policy.policy_version, weights_checksum(policy._engine._model))
                         for policy in await past.at(iteration, present)
                     ]
+                    past.forget(iteration)
 
         if again:  # killed in iteration 3, and once more in 5
             await to(0, 3)

@@ -118,8 +118,10 @@ class HeldOut:
 
 
 def training_splits(run: RunSpec) -> set[str]:
-    """Names of the splits a run trains on."""
-    return {part.split for _, part in run.trained_on()}
+    """Names of the splits that a run trains on, or chooses weights on."""
+    chosen = None if run.grpo is None else run.grpo.validation
+    parts = [part for _, part in run.trained_on()]
+    return {part.split for part in (*parts, chosen) if part is not None}
 
 
 def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:

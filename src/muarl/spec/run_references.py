@@ -80,6 +80,10 @@ def _together(run: RunSpec, hers: UserModelSpec) -> Iterator[Finding]:
         return
     loc = ("user_model", "grpo")
     temperatures = {model.temperature for model in run.user.models()}
+    if run.grpo is not None and run.grpo.mode.on_policy is None:
+        yield Finding(
+            loc, "she learns from rounds of the present weights; let grpo.mode be on_policy"
+        )
     if run.grpo is None:
         yield Finding(loc, "she learns from the policy's rounds; the run has no `grpo`")
     if not temperatures:

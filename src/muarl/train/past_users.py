@@ -62,12 +62,11 @@ class PastUsers:
         return await anyio.to_thread.run_sync(self._at, iteration, present)
 
     def _at(self, iteration: int, present: PreTrainedModel) -> list[Policy]:
-        members = past_users(iteration, self._spec)
         if iteration % self._spec.every == 0:
             with whole_folder(self._of(iteration)) as draft:
                 save_model(present, draft)
         found: list[Policy] = []
-        for number in members:
+        for number in past_users(iteration, self._spec):
             place = number // self._spec.every % self._spec.size
             model, engine = self._engines[place]
             if self._held[place] != number:
@@ -75,10 +74,14 @@ class PastUsers:
                 engine.set_version(number)
                 self._held[place] = number
             found.append(engine)
-        for path in self._folder.iterdir():
-            if path.name.isdecimal() and int(path.name) not in {*members, iteration}:
-                shutil.rmtree(path)
         return found
+
+    def forget(self, iteration: int) -> None:
+        """Remove those whom no iteration from this one on meets."""
+        needed = past_users(iteration, self._spec)
+        for path in self._folder.iterdir():
+            if path.name.isdecimal() and int(path.name) < min(needed, default=0):
+                shutil.rmtree(path)
 
     def _of(self, number: int) -> Path:
         return self._folder / f"{number:06d}"

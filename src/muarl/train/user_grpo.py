@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from muarl.evaluate.summary import succeeded
 from muarl.kernel.advantage import curriculum_reward, group_advantages
 from muarl.model_user import CONTEXT
-from muarl.record import Episode, Outcome, Sample
+from muarl.record import Episode, EpisodeKey, Outcome, Sample
 from muarl.scheduler import Group
 from muarl.spec.user_model import UserGrpoSpec
 from muarl.train.grpo import TrainingSet
@@ -19,6 +19,7 @@ from muarl.train.grpo import TrainingSet
 class Earned(NamedTuple):
     """What the user earned for a dialogue, or for a message that she did not get to say."""
 
+    key: EpisodeKey
     samples: list[Sample]
     reward: float
 
@@ -46,12 +47,13 @@ def user_training_set(groups: Sequence[Group], spec: UserGrpoSpec, *, version: i
     """
     earned = [found for group in groups for found in _earned(group, version)]
     advantages = group_advantages([found.reward for found in earned], baseline=spec.baseline)
-    found = TrainingSet([], [], Counter(), [])
+    found = TrainingSet([], [], [], Counter(), [])
     in_loss = spec.kl_coef > 0
-    for (samples, _), advantage in zip(earned, advantages, strict=True):
+    for (key, samples, _), advantage in zip(earned, advantages, strict=True):
         if advantage is not None and (advantage != 0.0 or in_loss):
             found.samples.extend(samples)
             found.advantages.extend([advantage] * len(samples))
+            found.owners.extend([key] * len(samples))
     return found
 
 
@@ -68,11 +70,11 @@ def _earned(group: Group, version: int) -> Iterator[Earned]:
             continue
         if episode.outcome == Outcome.USER_FAULT:
             if episode.user_samples and episode.breach != CONTEXT:
-                yield Earned(episode.user_samples, 0.0)
+                yield Earned(episode.key, episode.user_samples, 0.0)
         elif reward is not None:
-            yield Earned(episode.user_samples, reward)
+            yield Earned(episode.key, episode.user_samples, reward)
         for sample in episode.user_rejected:
-            yield Earned([sample], 0.0)
+            yield Earned(episode.key, [sample], 0.0)
 
 
 def is_hers(episode: Episode, version: int) -> bool:

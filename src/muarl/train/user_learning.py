@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
+from msgspec import to_builtins
 
-from muarl.kernel.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
+from muarl.kernel.checkpoint import Counters, drop_checkpoints, load_checkpoint, save_checkpoint
 from muarl.kernel.model import copy_weights, load_model
 from muarl.kernel.step import Trainer
 from muarl.scheduler import Group
 from muarl.seeds import generator
 from muarl.spec.user_model import UserGrpoSpec
 from muarl.train.at_work import RunAtWork, UserAtWork
-from muarl.train.grpo import TrainingSet, update_metrics
-from muarl.train.learner import Learned, Learner
+from muarl.train.grpo import update_metrics
+from muarl.train.learning import Learned, Learner
 from muarl.train.past_users import PastUsers, open_past_users
 from muarl.train.user_grpo import user_metrics, user_training_set
 from muarl.train.weights import Engine
@@ -50,10 +51,12 @@ class UserLearning:
             past: Past users, if dialogues meet them.
         """
         (temperature,) = {model.temperature for model in at.run.user.models()}
-        trainer = Trainer.for_grpo(hers.model, spec)
         self._at, self._hers, self._spec = at, hers, spec
         self._engine, self._past = engine, past
-        self._learner = Learner(trainer, load_model(cold_model), spec, temperature)
+        self._sync_gap: float | None = None
+        self._cold = load_model(cold_model)
+        self._trainer = Trainer.for_grpo(hers.model, spec)
+        self._learner = Learner(self._trainer, self._cold, spec, temperature=temperature)
 
     async def begin(self, first: int) -> None:
         """Take her up where iteration `first` finds her.
@@ -64,13 +67,14 @@ class UserLearning:
         folder = self._at.folder.user_checkpoint
         drop_checkpoints(folder, lambda place: int(place.get("iteration", 0)) > first)
         if first:
-            load_checkpoint(folder, self._learner.trainer)
+            load_checkpoint(folder, self._trainer)
         else:
-            copy_weights(self._learner.reference, self._hers.model)
-        await self._engine.sync(first)
+            copy_weights(self._cold, self._hers.model)
+        await self.advance(first)
 
-    async def before(self, iteration: int) -> None:
-        """Let the dialogues of an iteration meet whom they are to meet."""
+    async def advance(self, iteration: int) -> None:
+        """Let dialogues meet whom they are to meet in an iteration: her, and past users."""
+        self._sync_gap = await self._engine.sync(iteration)
         past = await self._past.at(iteration, self._hers.model) if self._past is not None else []
         self._hers.plays.policies[:] = [self._engine.policy, *past]
 
@@ -82,31 +86,41 @@ class UserLearning:
         """Whether the user does."""
         return self._spec.turns == "together" or iteration % 2 == 1
 
-    async def after(self, iteration: int, groups: Sequence[Group]) -> dict[str, Any]:
-        """Learn from a round, if it is hers; what goes into the metrics."""
-        spec, run_seed = self._spec, self._at.run.seed
-        found = user_training_set(groups, spec, version=iteration)
-        if not self.user_learns(iteration):
-            found = TrainingSet([], [], found.dropped, [])
+    async def learn(self, iteration: int, groups: Sequence[Group]) -> dict[str, Any]:
+        """Learn from a round, if it is hers; what goes into the metrics.
+
+        Raises:
+            NonFiniteLoss: Too many updates in a row had to be skipped.
+        """
 
         def learn() -> Learned:
-            rng = generator(run_seed, "iteration", iteration, "user")
-            return self._learner.learn(found, lr=spec.lr, rng=rng)
+            if not self.user_learns(iteration):
+                return Learned()
+            found = user_training_set(groups, self._spec, version=iteration)
+            rng = generator(self._at.run.seed, "iteration", iteration, "user")
+            return self._learner.learn_from(found, iteration, lr=self._spec.lr, rng=rng)
 
         learned = await anyio.to_thread.run_sync(learn)
-        sync_gap = await self._engine.sync(iteration + 1)
-        save_checkpoint(
-            self._at.folder.user_checkpoint,
-            self._learner.trainer,
-            {"stage": "grpo", "iteration": iteration + 1},
-        )
         return {
             **user_metrics(groups, version=iteration),
             **update_metrics(learned.updates),
             "kl": learned.divergence,
-            "sync_gap": sync_gap,
+            "skipped": [skipped._asdict() for skipped in learned.skipped],
+            "mismatch": None if learned.mismatch is None else to_builtins(learned.mismatch),
+            "sync_gap": self._sync_gap,
             "met": len(self._hers.plays.policies),
         }
+
+    def save(self, done: int) -> None:
+        """Save her, before the policy is: one more than of the policy, since that may fail."""
+        keep = self._at.run.checkpoint.keep + 1
+        counters: Counters = {"stage": "grpo", "iteration": done}
+        save_checkpoint(self._at.folder.user_checkpoint, self._trainer, counters, keep=keep)
+
+    def saved(self, done: int) -> None:
+        """The policy is saved, too: no run goes on from before."""
+        if self._past is not None:
+            self._past.forget(done)
 
 
 @asynccontextmanager
