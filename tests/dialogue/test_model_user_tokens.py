@@ -46,13 +46,13 @@ def hold(
     *,
     task: TaskSpec | None = None,
     backend: str = "asyncio",
+    context_tokens: int = 6000,
     **spec: Any,
 ) -> Episode:
     """A dialogue of an agent and a user who is a model."""
-    model = ModelUserSpec(**({"max_tokens": 200, "context_tokens": 6000} | spec))
+    model = ModelUserSpec(**({"max_tokens": 200} | spec))
     task = task or note_task()
-    context = model.context_tokens
-    speaker = ModelSpeaker(hers, renderer(), dialogue="d", context_tokens=context)
+    speaker = ModelSpeaker(hers, renderer(), dialogue="d", context_tokens=context_tokens)
     her = domain.user(UserKindSpec(model=model), task, task.personas[0], 7, speaker)
     talk = dialogue(domain, agent, ModelUser(her, speaker), task=task, speaker=speaker)
     return anyio.run(talk.run, backend=backend)
