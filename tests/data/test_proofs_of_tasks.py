@@ -273,3 +273,21 @@ async def test_gold_calls_earn_the_training_reward_too(folder: Path) -> None:
             "`gold` lists all that must be called, reads too; add it there, or leave the predicate out"
         )
     ]
+
+
+@pytest.mark.parametrize("fuzz", [0, 10])
+async def test_gold_calls_say_what_each_reward_wants_said(folder: Path, fuzz: int) -> None:
+    """What one reward wants said, the other may forbid: each is earned by a dialogue of its own."""
+    spoil(
+        folder / "domain.yaml",
+        "- gold_world: true",
+        "- gold_world: true\n  - never_said: {text: as you wish}\n"
+        "training_reward:\n  - gold_world: true\n  - said: {text: as you wish}",
+    )
+    assert said(await prove(load_domain(folder), fuzz=fuzz)) == []
+
+
+async def test_doing_nothing_says_nothing(folder: Path) -> None:
+    spoil(folder / "domain.yaml", "- gold_world: true", "- said: {text: as you wish}")
+    found = said(await prove(load_domain(folder)))
+    assert not [finding for finding in found if finding.startswith("idle")]

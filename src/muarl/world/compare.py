@@ -194,11 +194,11 @@ def _is_nan(value: Any) -> bool:
 
 def same_origin(left: Any, right: Any) -> bool:
     """Whether both are, or show unchanged, one container of one base."""
-    origin = _origin(left)
-    return origin is not None and origin is _origin(right)
+    base = origin(left)
+    return base is not None and base is origin(right)
 
 
-def _origin(value: Any) -> Any:
+def origin(value: Any) -> Any:
     """The container of a base that `value` is, or shows unchanged; else None."""
     if isinstance(value, Node):
         return value._base if value._is_unchanged() else None

@@ -21,13 +21,10 @@ Sides = Mapping[Who, ToolSession]
 
 @dataclass
 class GoldRun:
-    """Calls made one after another on a fresh world, as the best dialogue that makes them.
-
-    Each call is confirmed by the user first, and everything that the reward wants said is said.
+    """Calls made one after another on a fresh world, each confirmed by the user first.
 
     Attributes:
         world: At first what the server's start left of it, then what the calls made of it.
-        said: What is said at the beginning.
         initial: The world before the calls.
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
@@ -35,15 +32,13 @@ class GoldRun:
     """
 
     world: World
-    said: Sequence[Turn]
     initial: World = field(init=False)
-    turns: list[Turn] = field(init=False)
+    turns: list[Turn] = field(default_factory=list)
     refused: tuple[int, str] | None = None
     tools: set[tuple[Who, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.initial = self.world.fork()
-        self.turns = list(self.said)
 
     async def call(self, sides: Sides, call: GoldCallSpec) -> str | None:
         """Make one call, the agent's confirmed; the answer if it was an error."""
@@ -87,7 +82,7 @@ async def run_calls(
     domain = subject.domain
     world = domain.world_for(task)
     async with domain.sides(world) as sides:
-        run = GoldRun(world, list(_said(domain.reward_for(task, training=False))))
+        run = GoldRun(world)
         for index, gold in enumerate(calls):
             refusal = await run.call(sides, gold)
             if refusal is not None and run.refused is None:
@@ -103,14 +98,26 @@ async def scored(
     gold: World,
     run: GoldRun,
     wanted: Sequence[PredicateSpec],
+    *,
+    silent: bool = False,
 ) -> list[PredicateResult]:
     """What a run is worth, by the predicates that are wanted.
+
+    Args:
+        subject: The domain.
+        task: The task.
+        gold: The world after its gold calls.
+        run: What was done.
+        wanted: The predicates. Two rewards may want other things said, so each is asked about the
+            best dialogue by itself: what they want said is said before the calls.
+        silent: Nothing is said.
 
     Raises:
         RewardError: A predicate could not be evaluated.
     """
     opening = UserReply(task.goal)
-    evidence = subject.domain.evidence(run.world, gold, run.turns, opening, run.initial)
+    turns = run.turns if silent else [*_said(wanted), *run.turns]
+    evidence = subject.domain.evidence(run.world, gold, turns, opening, run.initial)
     return [await evaluate(predicate, evidence) for predicate in wanted]
 
 
@@ -132,17 +139,19 @@ async def gold_findings(
         index, answer = gold.refused
         message = f"gold call {task.gold[index].tool!r} was answered with an error: {answer}"
         return [subject.about_task(Check.GOLD, task, ("gold", index), message)], None, None
-    nothing = GoldRun(gold.initial.fork(), [])
+    nothing = GoldRun(gold.initial.fork())
     wanted = domain.reward_for(task, training=False)
     in_training = domain.reward_for(task, training=True)
     found = []
     try:
         best = await scored(subject, task, gold.world, gold, wanted)
-        idle = await scored(subject, task, gold.world, nothing, wanted)
+        idle = await scored(subject, task, gold.world, nothing, wanted, silent=True)
         trained, idle_trained = best, idle
         if in_training is not wanted:
             trained = await scored(subject, task, gold.world, gold, in_training)
-            idle_trained = await scored(subject, task, gold.world, nothing, in_training)
+            idle_trained = await scored(
+                subject, task, gold.world, nothing, in_training, silent=True
+            )
     except EpisodeError as error:
         return [subject.about_task(Check.GOLD, task, ("reward",), str(error))], None, None
     for results, what in ((best, ""), (trained, " of the training reward")):

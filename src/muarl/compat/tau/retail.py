@@ -1,0 +1,472 @@
+"""The shop: sixteen tools over orders, products and users, of both generations.
+
+What tau-bench and tau2-bench do differently stands in their classes; the rest is common. tau2's database
+has every field of its models, None where unset, in the order of the models: see `tau2_database`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from muarl.compat.tau.arithmetic import calculated
+from muarl.compat.tau.toolkit import Refused, Tau1Toolkit, Tau2Toolkit, Toolkit, tool
+
+_REASONS = ("no longer needed", "ordered by mistake")
+
+
+class _Retail(Toolkit):
+    """What both generations do alike."""
+
+    def _order(self, order_id: str) -> Any:
+        if order_id not in self.db["orders"]:
+            raise Refused(self._say("order not found"))
+        return self.db["orders"][order_id]
+
+    def _user(self, user_id: str) -> Any:
+        if user_id not in self.db["users"]:
+            raise Refused(self._say("user not found"))
+        return self.db["users"][user_id]
+
+    def _method(self, order: Any, payment_method_id: str) -> Any:
+        methods = self.db["users"][order["user_id"]]["payment_methods"]
+        if payment_method_id not in methods:
+            raise Refused(self._say("payment method not found"))
+        return methods[payment_method_id]
+
+    def _say(self, text: str) -> str:
+        raise NotImplementedError
+
+    def _changeable(self, order: Any) -> bool:
+        """Whether address and payment of an order may be changed."""
+        raise NotImplementedError
+
+    def _new_variant(self, item: Any, new_item_id: str) -> Any:
+        """The variant an item is changed to, which must be there and available."""
+        raise NotImplementedError
+
+    @tool()
+    def calculate(self, expression: str) -> str:
+        return calculated(expression, self._say("invalid characters in expression"))
+
+    @tool()
+    def find_user_id_by_email(self, email: str) -> Any:
+        for user_id, user in self.db["users"].items():
+            if user["email"].lower() == email.lower():
+                return user_id
+        raise Refused(self._say("user not found"))
+
+    @tool()
+    def find_user_id_by_name_zip(self, first_name: str, last_name: str, zip: str) -> Any:  # noqa: A002
+        for user_id, user in self.db["users"].items():
+            name = user["name"]
+            if (
+                name["first_name"].lower() == first_name.lower()
+                and name["last_name"].lower() == last_name.lower()
+                and user["address"]["zip"] == zip
+            ):
+                return user_id
+        raise Refused(self._say("user not found"))
+
+    @tool()
+    def get_order_details(self, order_id: str) -> Any:
+        return self._order(order_id)
+
+    @tool()
+    def get_user_details(self, user_id: str) -> Any:
+        return self._user(user_id)
+
+    @tool()
+    def get_product_details(self, product_id: str) -> Any:
+        if product_id not in self.db["products"]:
+            raise Refused(self._say("product not found"))
+        return self.db["products"][product_id]
+
+    @tool()
+    def transfer_to_human_agents(self, summary: str) -> str:
+        return "Transfer successful"
+
+    @tool(writes=True)
+    def cancel_pending_order(self, order_id: str, reason: str) -> Any:
+        order = self._order(order_id)
+        if order["status"] != "pending":
+            raise Refused(self._say("non-pending order cannot be cancelled"))
+        if reason not in _REASONS:
+            raise Refused(self._say("invalid reason"))
+        refunds = []
+        for payment in order["payment_history"]:
+            refunds.append(_transaction("refund", payment["amount"], payment["payment_method_id"]))
+            if "gift_card" in payment["payment_method_id"]:
+                _credit(self._method(order, payment["payment_method_id"]), payment["amount"])
+        order["status"] = "cancelled"
+        order["cancel_reason"] = reason
+        order["payment_history"].extend(refunds)
+        return order
+
+    @tool(writes=True)
+    def modify_pending_order_payment(self, order_id: str, payment_method_id: str) -> Any:
+        order = self._order(order_id)
+        if not self._changeable(order):
+            raise Refused(self._say("non-pending order cannot be modified"))
+        method = self._method(order, payment_method_id)
+        history = order["payment_history"]
+        if len(history) != 1 or history[0]["transaction_type"] != "payment":
+            raise Refused(self._say("there should be exactly one payment for a pending order"))
+        old, amount = history[0]["payment_method_id"], history[0]["amount"]
+        if old == payment_method_id:
+            different = "the new payment method should be different from the current one"
+            raise Refused(self._say(different))
+        if method["source"] == "gift_card" and method["balance"] < amount:
+            short = "insufficient gift card balance to pay for the order"
+            raise Refused(self._say(short))
+        history.extend(
+            [
+                _transaction("payment", amount, payment_method_id),
+                _transaction("refund", amount, old),
+            ]
+        )
+        if method["source"] == "gift_card":
+            _credit(method, -amount)
+        if "gift_card" in old:
+            _credit(self._method(order, old), amount)
+        return order
+
+    def _count_items(self, order: Any, item_ids: Sequence[str], missing: str) -> None:
+        there = [item["item_id"] for item in order["items"]]
+        for item_id in item_ids:
+            if item_ids.count(item_id) > there.count(item_id):
+                raise Refused(missing.format(item_id))
+
+    def _difference(
+        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str]
+    ) -> tuple[Any, list[Any]]:
+        """What the change costs, and the variant each item becomes."""
+        if len(item_ids) != len(new_item_ids):
+            raise Refused(self._say("the number of items to be exchanged should match"))
+        difference: Any = 0
+        variants = []
+        for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
+            item = _item(order, item_id)
+            variant = self._new_variant(item, new_item_id)
+            difference += variant["price"] - item["price"]
+            variants.append(variant)
+        return difference, variants
+
+    def _exchange(
+        self,
+        order_id: str,
+        item_ids: list[str],
+        new_item_ids: list[str],
+        payment_method_id: str,
+        missing: str,
+    ) -> Any:
+        order = self._order(order_id)
+        if order["status"] != "delivered":
+            raise Refused(self._say("non-delivered order cannot be exchanged"))
+        self._count_items(order, item_ids, missing)
+        difference = round(self._difference(order, item_ids, new_item_ids)[0], 2)
+        method = self._method(order, payment_method_id)
+        if method["source"] == "gift_card" and method["balance"] < difference:
+            short = "insufficient gift card balance to pay for the price difference"
+            raise Refused(self._say(short))
+        order["status"] = "exchange requested"
+        order["exchange_items"] = sorted(item_ids)
+        order["exchange_new_items"] = sorted(new_item_ids)
+        order["exchange_payment_method_id"] = payment_method_id
+        order["exchange_price_difference"] = difference
+        return order
+
+    @tool(writes=True)
+    def modify_pending_order_items(
+        self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
+    ) -> Any:
+        order = self._order(order_id)
+        if order["status"] != "pending":
+            raise Refused(self._say("non-pending order cannot be modified"))
+        self._count_items(order, item_ids, "{} not found")
+        difference, variants = self._difference(order, item_ids, new_item_ids)
+        method = self._method(order, payment_method_id)
+        if method["source"] == "gift_card" and method["balance"] < difference:
+            short = "insufficient gift card balance to pay for the new item"
+            raise Refused(self._say(short))
+        kind = "payment" if difference > 0 else "refund"
+        order["payment_history"].append(_transaction(kind, abs(difference), payment_method_id))
+        if method["source"] == "gift_card":
+            _credit(method, -difference)
+        self._put(order, item_ids, new_item_ids, variants)
+        order["status"] = "pending (item modified)"
+        return order
+
+    def _put(
+        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
+    ) -> None:
+        """Make the order's items the new ones."""
+        raise NotImplementedError
+
+    def _return(
+        self, order_id: str, item_ids: list[str], payment_method_id: str, other_method: str
+    ) -> Any:
+        order = self._order(order_id)
+        if order["status"] != "delivered":
+            raise Refused(self._say("non-delivered order cannot be returned"))
+        self._method(order, payment_method_id)
+        first = order["payment_history"][0]["payment_method_id"]
+        if "gift_card" not in payment_method_id and payment_method_id != first:
+            raise Refused(self._say(other_method))
+        self._count_items(order, item_ids, self._say("some item not found"))
+        order["status"] = "return requested"
+        order["return_items"] = sorted(item_ids)
+        order["return_payment_method_id"] = payment_method_id
+        return order
+
+    @tool()
+    def list_all_product_types(self) -> Any:
+        return dict(sorted((p["name"], p["product_id"]) for p in self.db["products"].values()))
+
+
+class Tau1Retail(_Retail, Tau1Toolkit):
+    """The shop of tau-bench."""
+
+    def _say(self, text: str) -> str:
+        return text
+
+    def _changeable(self, order: Any) -> bool:
+        return bool(order["status"] == "pending")
+
+    def _new_variant(self, item: Any, new_item_id: str) -> Any:
+        variants = self.db["products"][item["product_id"]]["variants"]
+        if not (new_item_id in variants and variants[new_item_id]["available"]):
+            raise Refused(f"new item {new_item_id} not found or available")
+        return variants[new_item_id]
+
+    def _put(
+        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
+    ) -> None:
+        for item_id, new_item_id, variant in zip(item_ids, new_item_ids, variants, strict=True):
+            _become(_item(order, item_id), new_item_id, variant)
+
+    @tool()
+    def think(self, thought: str) -> str:
+        return ""
+
+    @tool(writes=True)
+    def exchange_delivered_order_items(
+        self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
+    ) -> Any:
+        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, "{} not found")
+
+    @tool(writes=True)
+    def return_delivered_order_items(
+        self, order_id: str, item_ids: list[str], payment_method_id: str
+    ) -> Any:
+        other = "payment method should be either the original payment method or a gift card"
+        return self._return(order_id, item_ids, payment_method_id, other)
+
+    @tool(writes=True)
+    def modify_pending_order_address(
+        self,
+        order_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        order = self._order(order_id)
+        if not self._changeable(order):
+            raise Refused("non-pending order cannot be modified")
+        order["address"] = _address(address1, address2, city, state, country, zip)
+        return order
+
+    @tool(writes=True)
+    def modify_user_address(
+        self,
+        user_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        user = self._user(user_id)
+        user["address"] = _address(address1, address2, city, state, country, zip)
+        return user
+
+
+class Tau2Retail(_Retail, Tau2Toolkit):
+    """The shop of tau2-bench, with its fault: every changed item becomes the last variant."""
+
+    def _say(self, text: str) -> str:
+        return text[0].upper() + text[1:]
+
+    def _changeable(self, order: Any) -> bool:
+        return "pending" in order["status"]
+
+    def _new_variant(self, item: Any, new_item_id: str) -> Any:
+        variants = self.db["products"][item["product_id"]]["variants"]
+        if new_item_id not in variants:
+            raise Refused("Variant not found")
+        if not variants[new_item_id]["available"]:
+            raise Refused(f"New item {new_item_id} not found or available")
+        return variants[new_item_id]
+
+    def _put(
+        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
+    ) -> None:
+        for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
+            _become(_item(order, item_id), new_item_id, variants[-1])
+
+    @tool()
+    def get_item_details(self, item_id: str) -> Any:
+        for product in self.db["products"].values():
+            if item_id in product["variants"]:
+                return product["variants"][item_id]
+        raise Refused("Item not found")
+
+    @tool(writes=True)
+    def exchange_delivered_order_items(
+        self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
+    ) -> Any:
+        missing = "Number of {} not found."
+        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, missing)
+
+    @tool(writes=True)
+    def return_delivered_order_items(
+        self, order_id: str, item_ids: list[str], payment_method_id: str
+    ) -> Any:
+        other = "payment method should be the original payment method"
+        return self._return(order_id, item_ids, payment_method_id, other)
+
+    @tool(writes=True)
+    def modify_pending_order_address(
+        self,
+        order_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        order = self._order(order_id)
+        if not self._changeable(order):
+            raise Refused("Non-pending order cannot be modified")
+        order["address"] = _checked_address(address1, address2, city, state, country, zip)
+        return order
+
+    @tool(writes=True)
+    def modify_user_address(
+        self,
+        user_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        user = self._user(user_id)
+        user["address"] = _checked_address(address1, address2, city, state, country, zip)
+        return user
+
+
+def tau2_database(db: Any) -> dict[str, Any]:
+    """The database as tau2's models hold it: all fields, in their order, money as floats.
+
+    Args:
+        db: The published `db.json`.
+    """
+    return {
+        "products": {key: _product(value) for key, value in db["products"].items()},
+        "users": {key: _user(value) for key, value in db["users"].items()},
+        "orders": {key: _order(value) for key, value in db["orders"].items()},
+    }
+
+
+_ORDER = ("order_id", "user_id", "address", "items", "status", "fulfillments", "payment_history")
+_ORDER_LATER = (
+    *("cancel_reason", "exchange_items", "exchange_new_items", "exchange_payment_method_id"),
+    *("exchange_price_difference", "return_items", "return_payment_method_id"),
+)
+_ADDRESS = ("address1", "address2", "city", "country", "state", "zip")
+
+
+def _order(order: Any) -> dict[str, Any]:
+    return {
+        **{key: order[key] for key in _ORDER},
+        "items": [
+            {**{key: item[key] for key in ("name", "product_id", "item_id")}, **_priced(item)}
+            for item in order["items"]
+        ],
+        "payment_history": [
+            _transaction(p["transaction_type"], float(p["amount"]), p["payment_method_id"])
+            for p in order["payment_history"]
+        ],
+        **{key: order.get(key) for key in _ORDER_LATER},
+    }
+
+
+def _priced(item: Any) -> dict[str, Any]:
+    return {"price": float(item["price"]), "options": item["options"]}
+
+
+def _product(product: Any) -> dict[str, Any]:
+    variants = {
+        key: {**variant, "price": float(variant["price"])}
+        for key, variant in product["variants"].items()
+    }
+    return {"name": product["name"], "product_id": product["product_id"], "variants": variants}
+
+
+def _user(user: Any) -> dict[str, Any]:
+    methods = {
+        key: {**method, **({"balance": float(method["balance"])} if "balance" in method else {})}
+        for key, method in user["payment_methods"].items()
+    }
+    keys = ("user_id", "name", "address", "email", "payment_methods", "orders")
+    return {**{key: user[key] for key in keys}, "payment_methods": methods}
+
+
+def _transaction(kind: str, amount: Any, payment_method_id: str) -> dict[str, Any]:
+    return {
+        "transaction_type": kind,
+        "amount": amount,
+        "payment_method_id": payment_method_id,
+    }
+
+
+def _credit(method: Any, amount: Any) -> None:
+    method["balance"] = round(method["balance"] + amount, 2)
+
+
+def _item(order: Any, item_id: str) -> Any:
+    return next(item for item in order["items"] if item["item_id"] == item_id)
+
+
+def _become(item: Any, item_id: str, variant: Any) -> None:
+    item["item_id"] = item_id
+    item["price"] = variant["price"]
+    item["options"] = variant["options"]
+
+
+def _address(
+    address1: Any, address2: Any, city: Any, state: Any, country: Any, zip_code: Any
+) -> dict[str, Any]:
+    return {
+        "address1": address1,
+        "address2": address2,
+        "city": city,
+        "state": state,
+        "country": country,
+        "zip": zip_code,
+    }
+
+
+def _checked_address(*values: Any) -> dict[str, Any]:
+    address = _address(*values)
+    for key, value in address.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{key} should be a valid string")
+    return {key: address[key] for key in _ADDRESS}

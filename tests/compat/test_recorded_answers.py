@@ -1,0 +1,55 @@
+"""A part of the recorded vectors; `benchmarks/conformance.py` replays all of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import pytest
+
+from muarl.compat.conformance import Tally, replayed
+from muarl.errors import RecordError
+
+EACH = 6
+"""Records of a file: enough to meet every tool, few enough for seconds."""
+
+FILES = [
+    "tau1_airline_fuzz_dev",
+    "tau1_airline_test_dev",
+    "tau1_retail_fuzz_dev",
+    "tau1_retail_test_dev",
+    "tau2_airline_dev",
+    "tau2_airline_evaluator_dev",
+    "tau2_airline_fuzz_dev",
+    "tau2_mock_dev",
+    "tau2_mock_evaluator_dev",
+    "tau2_mock_fuzz_dev",
+    "tau2_retail_dev",
+    "tau2_retail_evaluator_dev",
+    "tau2_retail_fuzz_dev",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_our_tools_answer_as_the_official_ones(name, fixtures, upstream):
+    tally = Tally()
+    with (fixtures / f"{name}.jsonl").open() as lines:
+        for number, line in enumerate(islice(lines, EACH), start=1):
+            tally.add(f"{name}:{number}", json.loads(line), upstream)
+    assert tally.calls > 0
+    assert tally.wrong == []
+
+
+def test_a_record_of_an_unknown_benchmark_is_an_error_that_names_the_known_ones(upstream):
+    with pytest.raises(RecordError, match=r"'chess'; known: .*tau1"):
+        replayed({"benchmark": "chess"}, upstream)
+
+
+def test_a_wrong_answer_is_counted_and_shown(fixtures, upstream):
+    with (fixtures / "tau1_retail_test_dev.jsonl").open() as lines:
+        record = json.loads(next(lines))
+    record["actions"][0]["output"] = "somebody else"
+    tally = Tally()
+    tally.add("here", record, upstream)
+    assert tally.summary()["gold"] < 1
+    assert "official 'somebody else'" in tally.wrong[0]
