@@ -124,5 +124,5 @@ def test_held_out_are_whole_tasks_and_something_is_left(
     ],
 )
 def test_length_and_size_are_said_once_each(keys: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="give either .* and null for the one"):
+    with pytest.raises(ValueError, match=r"give either .* and null for the one"):
         ColdStartSpec(**keys)

@@ -60,7 +60,7 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     """
     spec = at.run.grpo
     assert spec is not None
-    trainer = Trainer.for_grpo(at.model, spec)
+    trainer = Trainer.for_grpo(at.model, spec, at.run.kernel)
     stage, first = stage_of(at.folder.checkpoint)
     if stage == "grpo":
         load_checkpoint(at.folder.checkpoint, trainer)
@@ -70,6 +70,7 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     reference = load_model(cold_model)
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
     users = UsersWatched(at.domain, at.folder.lines())
+    at.progress.note(str(trainer.found))
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
         await _iteration(at, iteration, trainer, reference, engine, users)
@@ -94,7 +95,7 @@ async def _iteration(
 
     def referenced(samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
         """Log-probs under the reference, and how far each sample is from it."""
-        theirs = sample_logprobs(reference, samples, temperature=temperature)
+        theirs = sample_logprobs(reference, samples, temperature=temperature, kernel=at.run.kernel)
         return theirs, divergence_from(samples, theirs, spec)
 
     def learn() -> Learned:
@@ -114,7 +115,9 @@ async def _iteration(
         tokens = sum(s.num_sampled for s in ours)
         old = None
         if spec.correction is not None:
-            old = sample_logprobs(trainer.model, found.samples, temperature=temperature)
+            old = sample_logprobs(
+                trainer.model, found.samples, temperature=temperature, kernel=at.run.kernel
+            )
         updates = [
             trainer.grpo_update(
                 [found.samples[i] for i in part],
