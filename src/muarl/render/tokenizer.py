@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -45,12 +46,35 @@ class TextTokenizer:
     of a thinking block and those in the system block, which come as text and are control tokens.
     """
 
-    def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, name_or_path: str, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take a tokenizer over.
+
+        Args:
+            tokenizer: Of the `tokenizers` library.
+            name_or_path: For messages.
+            settings: What a model's folder says beside it; None is that of the tiny ones made here.
+        """
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.name_or_path = name_or_path
+        self._settings = dict(_TINY if settings is None else settings)
+        self.named_tokens = {
+            name: text
+            for name in ("bos_token", "eos_token", "pad_token", "unk_token")
+            if (text := _text_of(self._settings.get(name))) is not None
+        }
         self.unk_token_id: int | None = None
-        self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
+        self.eos_token_id: int | None = tokenizer.token_to_id(
+            self.named_tokens.get("eos_token", "<|im_end|>")
+        )
+        self._controls = {
+            token.content: token_id
+            for token_id, token in tokenizer.get_added_tokens_decoder().items()
+        }
+        longest_first = sorted(self._controls, key=lambda text: -len(text))
+        self._marks = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._breaks = _inside_marks(tokenizer)
         self._encode = lru_cache(maxsize=_REMEMBERED)(self._encode_uncached)
 
@@ -63,7 +87,9 @@ class TextTokenizer:
         """
         path = folder / "tokenizer.json"
         try:
-            return cls(Tokenizer.from_file(str(path)), str(folder))
+            return cls(Tokenizer.from_file(str(path)), str(folder), _settings(folder))
+        except SetupError:
+            raise
         except Exception as error:  # the tokenizers library raises bare Exception
             raise SetupError(
                 f"no tokenizer could be read from {path}: {error}. "
@@ -81,9 +107,27 @@ class TextTokenizer:
             self._tokenizer.encode_special_tokens = True
         with saving(folder / "tokenizer_config.json"):
             (folder / "tokenizer_config.json").write_text(
-                '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
-                '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+                json.dumps(self._settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
             )
+
+    @property
+    def chat_template(self) -> str | None:
+        """The model's own template, in Jinja; None where its folder has none."""
+        return self._settings.get("chat_template")
+
+    def is_control(self, token_id: int) -> bool:
+        """Whether text is never cut into this token, unless it is markup."""
+        return token_id in self._controls.values()
+
+    def encode_markup(self, text: str) -> list[int]:
+        """Token ids of text that a template wrote: marks in it are control tokens."""
+        ids: list[int] = []
+        for place, piece in enumerate(self._marks.split(text)):
+            if place % 2:
+                ids.append(self._controls[piece])
+            elif piece:
+                ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
+        return ids
 
     @property
     def vocab_size(self) -> int:
@@ -123,6 +167,44 @@ class TextTokenizer:
         if isinstance(tokens, str):
             return self._tokenizer.token_to_id(tokens)
         return [self._tokenizer.token_to_id(token) for token in tokens]
+
+
+_TINY = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "eos_token": "<|im_end|>",
+    "pad_token": "<|endoftext|>",
+    "clean_up_tokenization_spaces": False,
+}
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """`tokenizer_config.json`, with the chat template that may stand in a file of its own.
+
+    Raises:
+        SetupError: It is no JSON object.
+    """
+    path = folder / "tokenizer_config.json"
+    if not path.is_file():
+        return dict(_TINY)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SetupError(f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise SetupError(f"{path} holds no JSON object")
+    template = folder / "chat_template.jinja"
+    if template.is_file():
+        found["chat_template"] = template.read_text(encoding="utf-8", errors="replace")
+    elif isinstance(found.get("chat_template"), list):  # several by name
+        named = {t.get("name"): t.get("template") for t in found["chat_template"]}
+        found["chat_template"] = named.get("default")
+    return found
+
+
+def _text_of(token: Any) -> str | None:
+    """A token's text, which some files wrap in an object."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
 
 
 def _inside_marks(tokenizer: Tokenizer) -> re.Pattern[str]:
