@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from muarl.record import Episode, Turn
-from muarl.spoken import Token, holds, tokens
+from muarl.spoken import Reading, read
 
 
 class Use(NamedTuple):
@@ -31,12 +31,12 @@ class Use(NamedTuple):
 
 def uses(episode: Episode) -> list[Use]:
     """Each pair of turns once; failed where any of its calls failed."""
-    heard: list[list[Token]] = [tokens(episode.opening.text)]
+    heard = [read(episode.opening.text)]
     found: dict[tuple[int, int], bool] = {}
     for position, turn in enumerate(episode.turns):
         for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
             for value in _values(call.arguments):
-                source = _first(heard, tokens(value)) - 1  # the opening is no turn's doing
+                source = _first(heard, read(value)) - 1  # the opening is no turn's doing
                 if source >= 0:
                     pair = (source, position)
                     found[pair] = found.get(pair, False) or result.is_error
@@ -44,18 +44,16 @@ def uses(episode: Episode) -> list[Use]:
     return [Use(*pair, failed) for pair, failed in found.items()]
 
 
-def _answer(turn: Turn) -> list[Token]:
+def _answer(turn: Turn) -> Reading:
     texts = [result.content for result in turn.results]
     if turn.reply is not None:
         texts.append(turn.reply.text)
-    return [token for text in texts for token in tokens(text)]
+    return read("\n".join(texts))
 
 
-def _first(heard: Sequence[Sequence[Token]], wanted: Sequence[Token]) -> int:
+def _first(heard: Sequence[Reading], wanted: Reading) -> int:
     """Where it was heard first; 0 (the opening, or nowhere) if it says nothing or was not heard."""
-    if not wanted:
-        return 0
-    return next((i for i, said in enumerate(heard) if holds(said, wanted)), 0)
+    return next((i for i, said in enumerate(heard) if said.may_say(wanted)), 0)
 
 
 def _values(argument: Any) -> Iterator[str]:
