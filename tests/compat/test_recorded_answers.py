@@ -27,6 +27,9 @@ FILES = [
     "tau2_retail_dev",
     "tau2_retail_evaluator_dev",
     "tau2_retail_fuzz_dev",
+    "tau2_telecom_base_dev",
+    "tau2_telecom_evaluator_dev",
+    "tau2_telecom_fuzz_dev",
 ]
 
 

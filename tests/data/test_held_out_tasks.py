@@ -137,15 +137,22 @@ def test_the_training_split_itself_is_refused_L10(shop: Path) -> None:
     assert len(evaluation_tasks(load_domain(shop), untrained)) == 3
 
 
+@pytest.mark.parametrize("goal", ["Have W1 cancelled, please.", "It was 1 mistake."])
+def test_the_same_task_in_other_words_is_refused_with_the_pair_L10(shop: Path, goal: str) -> None:
+    message = "split 'held_out' has 1 tasks nearly the same .*'twin' like 'train-1'"
+    with pytest.raises(SpecError, match=message):
+        refuse_near_duplicates(planted(shop, "twin", goal=goal), run())
+
+
 def test_a_task_that_is_nearly_one_that_is_trained_on_is_refused_with_the_pair_L10(
     shop: Path,
 ) -> None:
     goal = "Have order W1 cancelled, which you made by mistake last night, and be told so by mail."
-    domain = planted(shop, "twin", goal=goal.replace("mail", "phone"))
+    bare: dict[str, object] = {"user": None, "gold": [], "world": {}}
+    domain = planted(shop, "twin", goal=goal.replace("mail", "phone"), **bare)
     first, second, *others = domain.tasks("train")
-    assert second.gold[0].arguments == {"order_id": "W1"}
     refuse_near_duplicates(domain, run())
-    trained = second.model_copy(update={"goal": goal})
+    trained = second.model_copy(update={"goal": goal, **bare})
     domain._tasks["train"] = (first, trained, *others)
     message = "split 'held_out' has 1 tasks nearly the same .*'twin' like 'train-1'"
     with pytest.raises(SpecError, match=message):

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
 import pytest
 
 from muarl.data.overlap import NEAR, Traits, near_duplicates
-from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
+from muarl.spec import (
+    FactSpec,
+    GoldCallSpec,
+    PredicateSpec,
+    RequestSpec,
+    TaskSpec,
+    UserGoalSpec,
+)
+from muarl.spec.predicate import Said
 
 WORDS = [f"word{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
 
@@ -40,10 +49,78 @@ def test_the_same_task_by_another_name_is_found_and_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
+    "goal", ["", "I live at number 12 now.", GOAL.replace("firmly", "clearly"), GOAL.upper()]
+)
+def test_the_same_to_be_done_is_the_same_task_however_its_goal_is_worded(goal: str) -> None:
+    (pair,) = near_duplicates([task("a", GOAL), task("b", goal, split="test")])
+    assert (pair.first.id, pair.second.id, pair.exact) == ("a", "b", True)
+
+
+@pytest.mark.parametrize(
     "goal", [GOAL.replace("firmly", "clearly"), GOAL.upper(), GOAL.replace("house", "flat")]
 )
-def test_other_words_for_the_same_are_nearly_the_same(goal: str) -> None:
-    assert pairs(task("a", GOAL), task("b", goal)) == [("a", "b")]
+def test_other_words_are_nearly_the_same_where_only_they_say_what_to_do(goal: str) -> None:
+    bare: dict[str, Any] = {"user": None, "gold": []}
+    assert pairs(task("a", GOAL, **bare), task("b", goal, **bare)) == [("a", "b")]
+
+
+def ledger(*values: str) -> dict[str, Any]:
+    """A user's facts and a call, with these values."""
+    facts = [FactSpec(id=f"fact{i}", value=value) for i, value in enumerate(values)]
+    arguments = {f"fact{i}": value for i, value in enumerate(values)}
+    return {
+        "user": UserGoalSpec(requests=[RequestSpec(ask="book", facts=facts)]),
+        "gold": [GoldCallSpec(tool="book", arguments=arguments)],
+    }
+
+
+def test_nearly_the_same_to_be_done_is_found_in_whatever_words() -> None:
+    values = [f"V{i}" for i in range(9)]
+    one, other = ledger(*values), ledger(*values[:-1], "V99")
+    assert pairs(task("a", GOAL, **one), task("b", "Quite otherwise.", **other)) == [("a", "b")]
+    assert pairs(task("a", GOAL, **one), task("c", GOAL, **ledger("V0", "V1", "x"))) == []
+
+
+def test_values_within_lists_are_compared_one_by_one() -> None:
+    def listed(*names: str) -> dict[str, Any]:
+        deletions = [{"entityName": name, "observations": [f"phone of {name}"]} for name in names]
+        call = GoldCallSpec(tool="forget", arguments={"deletions": deletions})
+        return {"user": None, "gold": [call]}
+
+    names = [f"Person {i}" for i in range(9)]
+    assert pairs(task("a", "x", **listed(*names)), task("b", "y", **listed(*names[:-1]))) == [
+        ("a", "b")
+    ]
+    assert pairs(task("a", "x", **listed("Ada")), task("b", "x", **listed("Tom"))) == []
+
+
+def test_another_question_about_the_same_thing_is_another_task() -> None:
+    """Only the reward tells them apart."""
+
+    def question(name: str, goal: str, answer: str) -> TaskSpec:
+        reward = [PredicateSpec(said=Said(text=answer))]
+        looked = [GoldCallSpec(tool="look", arguments={"order_id": "W1"})]
+        return task(name, goal, user=None, gold=looked, reward=reward)
+
+    when, what = question("a", "When does W1 come?", "May 3"), question("b", "Its weight?", "2 kg")
+    assert pairs(when, what) == []
+    assert pairs(when, question("c", "Tell the day of W1.", "May 3")) == [("a", "c")]
+
+
+def test_where_nothing_else_tells_what_is_wanted_goals_do() -> None:
+    listing: dict[str, Any] = {"user": None, "gold": [GoldCallSpec(tool="list_orders")]}
+    one, other = "How many orders are there?", "Which of them is the newest one?"
+    assert pairs(task("a", one, **listing), task("b", other, **listing)) == []
+    assert pairs(task("a", one, **listing), task("b", one.upper(), **listing)) == [("a", "b")]
+
+
+def test_the_same_values_in_other_places_are_not_called_the_same() -> None:
+    def sent(*pairs: tuple[str, str]) -> dict[str, Any]:
+        gold = [GoldCallSpec(tool="send", arguments={"order": o, "city": c}) for o, c in pairs]
+        return {"user": None, "gold": gold}
+
+    one, other = sent(("W1", "rome"), ("W2", "oslo")), sent(("W1", "oslo"), ("W2", "rome"))
+    assert [p.exact for p in near_duplicates([task("a", **one), task("b", **other)])] == [False]
 
 
 def test_tasks_of_one_template_are_not() -> None:
@@ -71,16 +148,28 @@ def test_where_only_the_goal_says_what_to_do_its_figures_are_entities() -> None:
     assert pairs(bare("a", ""), bare("b", "")) == [], "of which nothing is known"
 
 
-def test_as_many_pairs_are_found_as_comparing_all_with_all_finds() -> None:
+def goal_only(name: str, words: list[str]) -> TaskSpec:
+    return task(name, " ".join(words), user=None, gold=[])
+
+
+def ledger_only(name: str, words: list[str]) -> TaskSpec:
+    """Its goal is in words of its own."""
+    return task(name, f"goal {name}", **ledger(*words))
+
+
+@pytest.mark.parametrize("made", [goal_only, ledger_only])
+def test_as_many_pairs_are_found_as_comparing_all_with_all_finds(
+    made: Callable[[str, list[str]], TaskSpec],
+) -> None:
     rng = random.Random(0)
     tasks = []
     for index in range(150):
         words = rng.sample(WORDS, 24)
-        tasks.append(task(f"t{index}", " ".join(words)))
+        tasks.append(made(f"t{index}", words))
         if index % 3 == 0:
             for _ in range(index % 4):
                 words[rng.randrange(24)] = rng.choice(WORDS)
-            tasks.append(task(f"twin{index}", " ".join(words)))
+            tasks.append(made(f"twin{index}", words))
     traits = {t.id: Traits.of(t) for t in tasks}
     wanted = {
         (one.id, other.id)

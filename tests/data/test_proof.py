@@ -10,6 +10,7 @@ from spec_files import spoil, write_all
 
 from muarl.data.proof import Check, Proof, Subject, prove
 from muarl.data.proof.finding import spread
+from muarl.data.proof.splits import split_findings
 from muarl.domain import load_domain
 from muarl.errors import SpecError
 
@@ -279,6 +280,25 @@ async def test_an_entity_that_the_world_holds_counts_where_a_task_names_it(folde
         "evaluation on one would repeat the training on the other"
     )
     assert finding.startswith("splits 14:5: task 'cancel-2': 'W1' is also in task 'cancel-1' of")
+
+
+async def test_an_entity_within_lists_of_a_call_is_found_L10(folder: Path) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "    orders:\n      W1: {status: pending}",
+        "    shop: {orders: [{id: W1}, {id: W2}]}",
+    )
+    spoil(
+        folder / "tasks.yaml",
+        "tasks:\n",
+        "tasks:\n"
+        "  - {id: a, goal: Mend it., gold: [{tool: cancel, arguments: {all: [{of: W1}]}}]}\n"
+        "  - {id: b, goal: Sell it., split: held_out, gold: [{tool: look, arguments: {in: [W1]}}]}\n",
+    )
+    (finding,) = split_findings(Subject(load_domain(folder)))
+    assert finding.problem.message == (
+        "task 'b': 'W1' is also in task 'a' of split 'train'; splits must not share entities"
+    )
 
 
 async def test_a_wording_in_two_splits_is_found(folder: Path) -> None:

@@ -40,15 +40,30 @@ def no_crash(folder: Path) -> None:
 
 
 async def test_near_duplicates_are_named_in_pairs_L10(folder: Path) -> None:
+    goal = (
+        "Ask about W1, which you ordered by mistake last night, and be told that it is on its way."
+    )
+    spoil(
+        folder / "tasks.yaml",
+        "tasks:\n",
+        f"tasks:\n  - {{id: a, goal: '{goal}', gold: []}}\n"
+        f"  - {{id: b, goal: '{goal.replace('night', 'week')}', gold: []}}\n",
+    )
+    proof = await prove(load_domain(folder))
+    (finding,) = [found for found in said(proof) if found.startswith("duplicates")]
+    assert finding.startswith("duplicates task 'b': nearly the same (0.8")
+    assert finding.endswith(") as task 'a'; a task given twice counts twice")
+
+
+async def test_tasks_that_differ_in_the_words_of_their_goals_are_the_same_L10(folder: Path) -> None:
     text = (folder / "tasks.yaml").read_text()
-    tasks = text.partition("tasks:\n")[2]
-    goal = "goal: Cancel W1, which you ordered by mistake last night, and be told that it is done."
-    twin = tasks.replace("cancel-1", "cancel-2").replace("goal: Cancel W1.", goal)
-    again = twin.replace("cancel-2", "cancel-3").replace("last night", "last week")
-    (folder / "tasks.yaml").write_text(text + twin + again)
-    (finding,) = said(await prove(load_domain(folder)))
-    assert finding.startswith("duplicates task 'cancel-3': nearly the same (0.8")
-    assert finding.endswith(") as task 'cancel-2'; a task given twice counts twice")
+    again = text.partition("tasks:\n")[2].replace("cancel-1", "cancel-2\n    split: held_out")
+    goal = "goal: Last night you ordered by mistake. You want none of it."
+    (folder / "tasks.yaml").write_text(text + again.replace("goal: Cancel W1.", goal))
+    assert (
+        "duplicates task 'cancel-2': but for the words of its goal the same as task 'cancel-1' of "
+        "split 'train'; an evaluation on one would repeat the training on the other"
+    ) in said(await prove(load_domain(folder)))
 
 
 async def test_more_pairs_than_can_be_named_are_not_all_named(folder: Path) -> None:

@@ -30,6 +30,7 @@ PLAN = [
     ".venv/bin/muarl check cinema",
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
+    f"{TRAIN} --set 'grpo.credit={{gigpo: {{}}}}' --dry-run",
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",

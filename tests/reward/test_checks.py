@@ -356,6 +356,27 @@ def test_what_was_said_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a " * 10_000 + "secret", "is longer than 20,000 characters"),
+        ("\u202eterces\u202c", "is shown in another order than it is written in"),
+    ],
+)
+def test_what_cannot_be_read_whole_counts_as_said_where_it_must_not_be(
+    text: str, reason: str
+) -> None:
+    heard = [turn("Hello.", act="next"), turn(text, act="stop")]
+    result = judged({"never_said": {"text": "secret"}}, heard)
+    assert (result.score, result.reason) == (0, f"'secret' may be said in turn 1, which {reason}")
+    assert judged({"said": {"text": "secret"}}, heard).score == 0
+
+
+@pytest.mark.parametrize("text", ["the s\u200becret", "the se\u00adcret", "the ѕеcrеt", "_secret_"])
+def test_what_must_not_be_said_is_not_hidden_by_signs(text: str) -> None:
+    assert judged({"never_said": {"text": "secret"}}, [turn(text, act="stop")]).score == 0
+
+
+@pytest.mark.parametrize(
     ("answer", "score", "reason"),
     [
         (True, 1, "checks.py:f returned True"),

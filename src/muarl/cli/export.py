@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         args.out, overwrite=args.overwrite, marker=_MARKERS[args.format], reads=reads
     ) as fresh:
         count = write(make(chosen, advantage), fresh)
-    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}")
+    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}{_credit(args.runs[0])}")
     return 0
 
 
@@ -80,6 +80,17 @@ def _writer(args: argparse.Namespace) -> Callable[[Iterable[Row], Path], int]:
 def _baseline(run: Path) -> Baseline:
     grpo = spec_of(run).spec.grpo
     return "std" if grpo is None else grpo.baseline
+
+
+def _credit(run: Path) -> str:
+    """That what an episode earned is not what its turns were trained with, in words."""
+    grpo = spec_of(run).spec.grpo
+    if grpo is None or not grpo.credit.weight:
+        return ""
+    return (
+        f"; advantages are those of the outcome, and not what the run's credit "
+        f"({grpo.credit.name}) made of them for each turn"
+    )
 
 
 class _Chosen:

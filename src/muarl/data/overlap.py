@@ -1,17 +1,19 @@
 """Tasks that are nearly the same: trained on one, a policy has practised the other (law L10).
 
-Two tasks are compared by what is to be done: the words of their goals, the facts the user holds, the
-gold calls, what they put into the world. Names, personas, rewards and wordings do not count. What two
-tasks share, of all that either has, is their similarity (Jaccard); so much of their entities alone
-must they share as well, since tasks of one template differ in little else; and the tools that solve
-them must be the same. MinHash finds the pairs worth comparing; each is then compared exactly, so that
-no pair is named for nothing.
+Two tasks are compared by what is to be done in them: what the user wishes and knows, the gold calls,
+what they put into the world, what a reward of their own asks for. Where that is the same the tasks are,
+however their goals are worded; names, personas and wordings do not count. What two tasks share of all
+that either has is their similarity (Jaccard), with the words of their goals or without them, whichever
+is more alike; so much of their entities alone must they share as well, since tasks of one template
+differ in little else; and the tools that solve them must be the same. MinHash finds the pairs worth
+comparing; each is then compared exactly, so that no pair is named for nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from muarl.spec import RequestSpec, TaskSpec
+from muarl.spec import RequestSpec, TaskSpec, UserGoalSpec
 from muarl.spoken import tokens
 
 NEAR = 0.75
@@ -47,16 +49,13 @@ class Pair:
         first: The one that comes first.
         second: The other.
         similarity: In [`NEAR`, 1].
+        exact: The same is to be done in both.
     """
 
     first: TaskSpec
     second: TaskSpec
     similarity: float
-
-    @property
-    def exact(self) -> bool:
-        """Nothing that counts differs."""
-        return self.similarity == 1.0
+    exact: bool
 
 
 def near_duplicates(tasks: Sequence[TaskSpec]) -> Iterator[Pair]:
@@ -65,16 +64,18 @@ def near_duplicates(tasks: Sequence[TaskSpec]) -> Iterator[Pair]:
     A task without words, facts and gold calls is like no other.
     """
     known = [Traits.of(task) for task in tasks]
-    bands: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, mine in enumerate(known):
         compared: set[int] = set()
-        for band in _bands(mine.features):
+        for band in _bands(mine):
             for other in bands[band]:
                 if other not in compared:
                     compared.add(other)
-                    similarity = known[other].similarity(mine)
+                    theirs = known[other]
+                    similarity = theirs.similarity(mine)
                     if similarity >= NEAR:
-                        yield Pair(tasks[other], tasks[index], similarity)
+                        exact = theirs.deed == mine.deed
+                        yield Pair(tasks[other], tasks[index], similarity, exact)
             bands[band].append(index)
 
 
@@ -83,37 +84,88 @@ class Traits:
     """What is to be done in a task, in pieces that can be counted.
 
     Attributes:
-        features: Words of the goal, two in a row; wishes, facts and gold calls.
-        entities: What they are about: values of facts and arguments, and what bears a figure.
+        deed: As of `deed_of`.
+        deeds: Wishes, facts, gold calls, the task's own world and reward.
+        goal: Words of the goal, two in a row.
+        features: Both.
+        entities: What the deeds are about: values of facts and arguments.
+        mentioned: Those, and what bears a figure in the goal.
         tools: Tools of the gold calls.
     """
 
+    deed: str
+    deeds: frozenset[str]
+    goal: frozenset[str]
     features: frozenset[str]
     entities: frozenset[str]
+    mentioned: frozenset[str]
     tools: tuple[str, ...]
 
     @classmethod
     def of(cls, task: TaskSpec) -> Traits:
         """The traits of a task."""
         said = [" ".join(token) for token in tokens(task.goal)]
-        features = {f"goal {' '.join(run)}" for run in pairwise(said)} or {
-            f"goal {w}" for w in said
-        }
-        entities = {word.split()[1] for word in said if any(map(str.isdecimal, word))}
-        for kind, name, value in _told(task):
-            features.add(f"{kind} {name} {value}")
-            entities |= {value} - {""}
-        if task.world:
-            features |= set(islice(_leaves(task.world, "world"), _WORLD_LEAVES))
-        return cls(frozenset(features), frozenset(entities), tuple(c.tool for c in task.gold))
+        goal = frozenset(f"goal {' '.join(run)}" for run in pairwise(said)) or frozenset(
+            f"goal {word}" for word in said
+        )
+        told = list(_told(task))
+        deeds = {f"{kind} {name} {value}" for kind, name, value in told}
+        brought = islice(_values(task.world), _WORLD_LEAVES)
+        deeds |= {f"world{path} {_json(value)}" for path, value in brought}
+        deeds |= {f"wanted {part}" for part in _wanted(task)}
+        entities = frozenset(value for _, _, value in told if value)
+        figures = {word.split()[1] for word in said if any(map(str.isdecimal, word))}
+        return cls(
+            deed=deed_of(task),
+            deeds=frozenset(deeds),
+            goal=goal,
+            features=goal | deeds,
+            entities=entities,
+            mentioned=entities | figures,
+            tools=tuple(call.tool for call in task.gold),
+        )
 
     def similarity(self, other: Traits) -> float:
         """What both have of all that either has, in [0, 1]; the least of features and entities."""
+        if not (self.features or other.features):
+            return 0.0
+        if self.deed == other.deed:
+            return 1.0
         if self.tools != other.tools:
             return 0.0
-        if not (self.entities or other.entities):
-            return _jaccard(self.features, other.features)
-        return min(_jaccard(self.features, other.features), _jaccard(self.entities, other.entities))
+        in_words = _jaccard(self.features, other.features)
+        if self.mentioned or other.mentioned:
+            in_words = min(in_words, _jaccard(self.mentioned, other.mentioned))
+        if not (self.entities and other.entities):
+            return in_words
+        in_deeds = min(_jaccard(self.deeds, other.deeds), _jaccard(self.entities, other.entities))
+        return max(in_words, in_deeds)
+
+
+def deed_of(task: TaskSpec) -> str:
+    """What is to be done in which world, whole: alike in two tasks, these are the same.
+
+    Names, personas, wordings, and what she tells only when asked are left out. Where neither facts
+    nor arguments nor a world of its own say what it is about, the words of the goal do.
+    """
+    asked = _asked(task.user) if task.user else []
+    calls = [[call.by, call.tool, call.arguments] for call in task.gold]
+    named = task.world or any(call.arguments for call in task.gold) or _has_facts(task)
+    words = [] if named else re.findall(r"\w+", task.goal.casefold())
+    return _json([task.world, calls, asked, sorted(_wanted(task)), words])
+
+
+def _has_facts(task: TaskSpec) -> bool:
+    return task.user is not None and any(
+        (task.user.facts, *(list(request.all_facts()) for request in task.user.requests))
+    )
+
+
+def _asked(asked: UserGoalSpec | RequestSpec) -> list[Any]:
+    facts = sorted([fact.id, fact.value] for fact in asked.facts)
+    if isinstance(asked, UserGoalSpec):
+        return [facts, *map(_asked, asked.requests)]
+    return [asked.ask, facts, asked.instead and _asked(asked.instead)]
 
 
 def _told(task: TaskSpec) -> Iterator[tuple[str, str, str]]:
@@ -124,25 +176,37 @@ def _told(task: TaskSpec) -> Iterator[tuple[str, str, str]]:
             yield from _wished(request, "")
     for call in task.gold:
         yield "call", call.tool, ""
-        for name, value in call.arguments.items():
+        for path, value in _values(call.arguments):
             text = value if isinstance(value, str) else _json(value)
-            yield f"argument of {call.tool}", name, text.casefold()
+            yield f"argument of {call.tool}", path, text.casefold()
 
 
 def _wished(request: RequestSpec, kind: str) -> Iterator[tuple[str, str, str]]:
     yield f"{kind}ask", request.ask, ""
-    yield from ((f"{kind}fact", fact.id, fact.value.casefold()) for fact in request.facts)
+    for fact in request.facts:
+        yield f"{kind}fact of {request.ask}", fact.id, fact.value.casefold()
     if request.instead is not None:
         yield from _wished(request.instead, "instead ")
 
 
-def _leaves(value: Any, path: str) -> Iterator[str]:
-    """Every value of a task's own world, with its place."""
+def _wanted(task: TaskSpec) -> Iterator[str]:
+    """What a task's own reward asks for by name, such as a text to be said."""
+    for predicate in task.reward or ():
+        for _, part in predicate.walk():
+            if any((part.said, part.world, part.sql, part.called, part.judge, part.python)):
+                yield part.model_dump_json(exclude_defaults=True)
+
+
+def _values(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in JSON data, with its place; places in a list are one."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}")
-    else:
-        yield f"{path} {_json(value)}"
+            yield from _values(inner, f"{path}.{key}")
+    elif isinstance(value, (list, tuple)) and value:
+        for inner in value:
+            yield from _values(inner, f"{path}[]")
+    elif path:
+        yield path, value
 
 
 def _json(value: Any) -> str:
@@ -154,14 +218,28 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / (len(one) + len(other) - shared)
 
 
-def _bands(found: frozenset[str]) -> Iterator[tuple[int, ...]]:
-    """A set's signature in bands, each with its number.
+def _bands(traits: Traits) -> Iterator[tuple[Any, ...]]:
+    """What two tasks that are nearly the same have in common, each with its kind and number.
 
-    In a value of the signature two sets agree as often as they are similar.
+    The whole deed, or a band of a signature: in a value of it two sets agree as often as they are
+    similar. That of a union is the least of both, value by value.
     """
-    signature = [min(column) for column in zip(*map(_permuted, found), strict=True)]
+    if not traits.features:
+        return
+    yield "deed", traits.deed
+    deeds, goal = _signature(traits.deeds), _signature(traits.goal)
+    yield from _cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
+    if traits.entities:
+        yield from _cut("deeds", deeds)
+
+
+def _cut(kind: str, signature: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     for band, start in enumerate(range(0, len(signature), _ROWS)):
-        yield (band, *signature[start : start + _ROWS])
+        yield (kind, band, *signature[start : start + _ROWS])
+
+
+def _signature(found: frozenset[str]) -> list[int]:
+    return [min(column) for column in zip(*map(_permuted, found), strict=True)]
 
 
 @lru_cache(maxsize=_CACHED)

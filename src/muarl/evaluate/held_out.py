@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from muarl.data.expert import ExpertPolicy
-from muarl.data.overlap import near_duplicates
+from muarl.data.overlap import deed_of, near_duplicates
 from muarl.data.trivial import trivial_agent
 from muarl.domain import Domain
 from muarl.errors import SpecError
@@ -21,7 +18,7 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
-from muarl.spec import PerturbSpec, RequestSpec, RunSpec, TaskSpec, UserGoalSpec
+from muarl.spec import PerturbSpec, RunSpec, TaskSpec
 
 _NAMED = 5
 """Pairs of tasks that a message names."""
@@ -138,9 +135,9 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
         identity
         for split in training
         for task in domain.tasks(split)
-        for identity in (task.id, _content(task))
+        for identity in (task.id, deed_of(task))
     }
-    shared = [task.id for task in tasks if {task.id, _content(task)} & seen]
+    shared = [task.id for task in tasks if {task.id, deed_of(task)} & seen]
     if shared:
         message = (
             f"split {run.eval.split!r} shares {len(shared)} tasks with what is trained on "
@@ -178,26 +175,3 @@ def refuse_near_duplicates(domain: Domain, run: RunSpec, trained: Collection[str
             f"trained on ({named}); evaluate on other tasks"
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
-
-
-def _content(task: TaskSpec) -> str:
-    """What is to be done in which world: alike in two tasks, one is practice for the other.
-
-    Names, wording, personas, rewards and what she tells only when asked are left out. Where neither
-    gold calls nor facts say what is to be done, the words of the goal do.
-    """
-    found: dict[str, Any] = {
-        "world": task.world,
-        "gold": [[call.tool, call.arguments] for call in task.gold],
-        "facts": _facts(task.user) if task.user else [],
-    }
-    if not task.gold and task.user is None:
-        found["goal"] = re.findall(r"\w+", task.goal.casefold())
-    return json.dumps(found, sort_keys=True)
-
-
-def _facts(goal: UserGoalSpec | RequestSpec) -> list[Any]:
-    facts = sorted([fact.id, fact.value] for fact in goal.facts)
-    if isinstance(goal, UserGoalSpec):
-        return [facts, *map(_facts, goal.requests)]
-    return [goal.ask, facts, goal.instead and _facts(goal.instead)]

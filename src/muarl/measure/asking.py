@@ -8,7 +8,7 @@ from muarl.measure.figure import Figure, each, turns
 from muarl.measure.transcript import Fact
 from muarl.measure.view import AgentTurn, UserTurn, View
 from muarl.measure.words import entities, shape, similar
-from muarl.spoken import holds, tokens
+from muarl.spoken import read
 
 _SAME_QUESTION = 0.8
 """Questions that share so many of their words are the same question put again."""
@@ -75,9 +75,9 @@ def _fabricates(view: View) -> Iterator[float]:
         if fact.disclose != "never":
             continue
         looks = shape(fact.value)
-        said = tokens(turn.text)
+        said = read(turn.text)
         given = set(looks.findall(turn.text)) if looks else set()
-        given |= {other for other in fact.others if holds(said, tokens(other))}
+        given |= {other for other in fact.others if said.says(read(other))}
         made_up = {value for value in given if entities(value) <= turn.ungrounded or not looks}
         yield float(bool(made_up) and fact not in turn.tells)
 

@@ -14,7 +14,7 @@ from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, 
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import entities, plain, shape, words
 from muarl.record import Outcome
-from muarl.spoken import holds, says, tokens
+from muarl.spoken import read, says
 from muarl.world.compare import equal
 
 OPENING = "opening"
@@ -193,7 +193,7 @@ class _Reader:
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._facts = [(fact, tokens(fact.value)) for fact in ledger(transcript)]
+        self._facts = [(fact, read(fact.value)) for fact in ledger(transcript)]
         self._told: set[Fact] = set()
         self._asked: set[str] = set()
         self._known = set(entities(transcript.instruction))
@@ -212,8 +212,8 @@ class _Reader:
         self._num_user = 0
 
     def user(self, line: Line) -> UserTurn:
-        said = tokens(line.text)
-        tells = tuple(fact for fact, value in self._facts if holds(said, value))
+        said = read(line.text)
+        tells = tuple(fact for fact, value in self._facts if said.says(value))
         first = tuple(fact for fact in tells if fact not in self._told)
         unasked = tuple(fact for fact in first if fact.id not in self._asked)
         for use in line.uses:

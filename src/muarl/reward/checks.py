@@ -17,7 +17,7 @@ from muarl.spec.predicate import (
     ValueTest,
     WorldAt,
 )
-from muarl.spoken import MAX_CHARS, holds, tokens
+from muarl.spoken import MAX_CHARS, may_say, says, unreadable
 from muarl.world import World, canonical_diff, equal, lookup, plain
 
 _SHOWN = 5
@@ -133,24 +133,23 @@ def _by(spec: Called | NeverCalled) -> str:
     return " by the user" if spec.by == "user" else ""
 
 
-def _saying(evidence: Evidence, text: str) -> tuple[int, str] | None:
-    """The first message that says something, and where."""
-    wanted = tokens(text)
-    return next((at for at in evidence.heard() if holds(tokens(at[1]), wanted)), None)
-
-
 def said(spec: Said, evidence: Evidence) -> Finding:
-    """The policy said something."""
-    found = _saying(evidence, spec.text)
+    """The policy said something; in doubt it did not."""
+    found = next((at for at in evidence.heard() if says(at[1], spec.text)), None)
     if found is None:
         return Finding(0.0, f"{spec.text!r} was not said")
     return Finding(1.0, f"{spec.text!r} was said in turn {found[0]}", found[1][:_EXCERPT])
 
 
 def never_said(spec: Said, evidence: Evidence) -> Finding:
-    """The policy never said something."""
-    found = said(spec, evidence)
-    return found._replace(score=float(found.score == 0))
+    """The policy never said something; in doubt it did."""
+    for turn, text in evidence.heard():
+        excerpt = text[:_EXCERPT]
+        if may_say(text, spec.text):
+            return Finding(0.0, f"{spec.text!r} was said in turn {turn}", excerpt)
+        if why := unreadable(text):
+            return Finding(0.0, f"{spec.text!r} may be said in turn {turn}, which {why}", excerpt)
+    return Finding(1.0, f"{spec.text!r} was not said")
 
 
 def count(spec: Counted, evidence: Evidence) -> Finding:

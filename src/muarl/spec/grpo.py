@@ -9,6 +9,7 @@
 | divergence, entropy       | `kl_coef`, `kl_estimator`, `kl_in`, `kl_max`, `entropy_coef` |
 | sampler against trainer   | `correction`                                             |
 | what is sampled and kept  | `dynamic_sampling`, `overlong`, `drop`                   |
+| credit of turns           | `credit`, `shuffled_credit`                              |
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.credit import CreditSpec, OutcomeCredit
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -108,6 +110,11 @@ class GrpoSpec(Spec):
     """What an episode's reward is measured by: `std` takes the group's mean and divides by its
     Bessel-corrected deviation (`population_std`: by the uncorrected one), `mean` only takes the mean
     (Dr. GRPO), `leave_one_out` takes the mean of the others (RLOO), `none` takes nothing."""
+    credit: CreditSpec = CreditSpec(outcome=OutcomeCredit())
+    """How an episode's advantage is shared out among its turns."""
+    shuffled_credit: bool = False
+    """The control of a credit: each episode's turns get their advantages in an order drawn at
+    random."""
     ratio: Literal["token", "sequence"] = "token"
     """Probability ratio of each token, or one for a sample: the geometric mean of its tokens'
     (GSPO)."""
@@ -152,4 +159,8 @@ class GrpoSpec(Spec):
             raise ValueError("aggregation_tokens goes with aggregation: constant")
         if self.surrogate == "cispo" and self.dual_clip is not None:
             raise ValueError("dual_clip goes with surrogate: clip; cispo has no bound to double")
+        if self.shuffled_credit and not self.credit.tells_turns_apart:
+            raise ValueError(
+                "shuffled_credit shuffles nothing: with this credit all turns of an episode are alike"
+            )
         return self

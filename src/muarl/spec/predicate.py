@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, model_validator
 from muarl.spec.base import EndpointUrl, EnvName, PythonRef, Spec
 from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
-from muarl.spoken import tokens
+from muarl.spoken import MAX_CHARS, tokens
 
 Count = Annotated[int, Field(ge=0)]
 Weight = Annotated[float, Field(gt=0, lt=1)]
@@ -102,10 +102,11 @@ class Said(Spec):
     """Some policy message to the user says something, word after word.
 
     Case, spacing and punctuation do not count; `$1,234.50` is `1234.5`, `March 3rd 2026` is
-    `2026-03-03`. Text beside tool calls is not said: the user never reads it.
+    `2026-03-03`; `5kg`, `5-7` and `5%` do not say `5`. In doubt `said` holds that it was not said, and
+    `never_said` that it was. Text beside tool calls is not said: the user never reads it.
     """
 
-    text: str
+    text: Annotated[str, Field(max_length=MAX_CHARS)]
     """What is looked for."""
 
     @model_validator(mode="after")

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from muarl.credit import Credited, Measured, turn_advantages
 from muarl.evaluate.statistics import mean_share
-from muarl.kernel.advantage import group_advantages
 from muarl.kernel.divergence import divergence
-from muarl.kernel.step import GrpoMetrics
+from muarl.kernel.step import Advantage, GrpoMetrics
 from muarl.record import Episode, EpisodeKey, Sample
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
@@ -24,13 +24,30 @@ class TrainingSet(NamedTuple):
 
     Attributes:
         samples: With something sampled in each.
-        advantages: One per sample.
+        advantages: One per sample, or one for each of its sampled tokens where turns differ.
         dropped: Episodes that were left out of the loss, by why.
+        credited: What each episode that was scored earned, and each of its turns.
     """
 
     samples: list[Sample]
-    advantages: list[float]
+    advantages: list[Advantage]
     dropped: Counter[str]
+    credited: list[Credited]
+
+    def credit_metrics(self) -> dict[str, float]:
+        """For the run's log: share of turns that the credit moved from their episode's advantage.
+
+        Beside it by how much, on average, and the average size of those advantages.
+        """
+        gaps = [abs(turn - found.outcome) for found in self.credited for turn in found.turns]
+        sizes = [abs(found.outcome) for found in self.credited for _ in found.turns]
+        if not gaps:
+            return {}
+        return {
+            "moved": sum(gap > 0 for gap in gaps) / len(gaps),
+            "gap": fmean(gaps),
+            "outcome": fmean(sizes),
+        }
 
 
 def training_set(
@@ -38,35 +55,55 @@ def training_set(
     spec: GrpoSpec,
     *,
     penalties: Mapping[EpisodeKey, float] | None = None,
+    measured: Measured | None = None,
 ) -> TrainingSet:
     """Samples with their advantages. Faults are left out of baseline and loss alike (law L2).
 
-    Groups in which all earned the same teach nothing and are left out too, unless a divergence is
-    to be held down in the loss, which concerns them as well.
+    Episodes of which no turn has an advantage teach nothing and are left out too, unless a
+    divergence is to be held down in the loss, which concerns them as well.
 
     Args:
         groups: Of one round.
-        spec: Baseline, what is punished and what is dropped.
+        spec: Baseline, credit, what is punished and what is dropped.
         penalties: Taken from the rewards before the baseline, such as a divergence's.
+        measured: Of the episodes' turns, for credits that need more than the record.
     """
-    found = TrainingSet([], [], Counter())
+    found = TrainingSet([], [], Counter(), [])
     in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
     for group in groups:
         rewards = [
             shaped_reward(e, spec, (penalties or {}).get(e.key, 0.0)) for e in group.episodes
         ]
-        advantages = group_advantages(rewards, baseline=spec.baseline)
-        for episode, advantage in zip(group.episodes, advantages, strict=True):
-            if advantage is None or (advantage == 0.0 and not in_loss):
+        shared_out = turn_advantages(group.episodes, rewards, spec, measured=measured)
+        for episode, credited in zip(group.episodes, shared_out, strict=True):
+            if credited is None:
+                continue
+            found.credited.append(credited)
+            if not in_loss and not any(credited.turns):
                 continue
             if why := _why_dropped(episode, spec):
                 found.dropped[why] += 1
                 continue
-            for sample in episode.samples:
+            for number, sample in enumerate(episode.samples):
                 if sample.spans:
                     found.samples.append(sample)
-                    found.advantages.append(advantage)
+                    found.advantages.append(_of_sample(episode, number, credited))
     return found
+
+
+def _of_sample(episode: Episode, number: int, credited: Credited) -> Advantage:
+    """Advantage of a sample's tokens, which are those of the turns that it holds.
+
+    turns of 2 and 1 tokens with 0.5 and -0.5   ->   [0.5, 0.5, -0.5]
+    """
+    if len(set(credited.turns)) == 1:
+        return credited.turns[0]
+    return [
+        advantage
+        for turn, advantage in zip(episode.turns, credited.turns, strict=True)
+        if turn.sample == number
+        for _ in range(turn.end - turn.start)
+    ]
 
 
 def shaped_reward(episode: Episode, spec: GrpoSpec, penalty: float = 0.0) -> float | None:

@@ -26,6 +26,7 @@ from muarl.train.grpo import (
     training_set,
     update_metrics,
 )
+from muarl.train.measuring import answers_told, items_done
 from muarl.train.rollouts import roll_out
 from muarl.train.stage import stage_of
 from muarl.train.users_watched import UsersWatched
@@ -43,11 +44,13 @@ class Learned(NamedTuple):
         updates: What each saw.
         divergence: Mean over sampled tokens from the policy that GRPO began with.
         dropped: Episodes that were left out of the loss, by why.
+        credit: What the credit of turns made of the episodes' advantages.
     """
 
     updates: list[GrpoMetrics]
     divergence: float | None
     dropped: Mapping[str, int]
+    credit: Mapping[str, float]
 
 
 async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
@@ -98,6 +101,8 @@ async def _iteration(
         theirs = sample_logprobs(reference, samples, temperature=temperature, kernel=at.run.kernel)
         return theirs, divergence_from(samples, theirs, spec)
 
+    done = await items_done(at, rolled.teaching)
+
     def learn() -> Learned:
         """In a worker thread, as the cold start."""
         penalties = {}
@@ -108,7 +113,8 @@ async def _iteration(
             penalties = {
                 e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
             }
-        found = training_set(rolled.teaching, spec, penalties=penalties)
+        measured = done or answers_told(at, rolled.teaching, trainer.model)
+        found = training_set(rolled.teaching, spec, penalties=penalties, measured=measured)
         in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
         ours = found.samples if in_loss else found.samples[:_KL_SAMPLES]
         theirs, gaps = referenced(ours)
@@ -130,7 +136,8 @@ async def _iteration(
             )
             for part in split_updates(len(found.samples), spec.updates_per_iteration, rng)
         ]
-        return Learned(updates, math.fsum(gaps) / tokens if tokens else None, found.dropped)
+        divergence = math.fsum(gaps) / tokens if tokens else None
+        return Learned(updates, divergence, found.dropped, found.credit_metrics())
 
     learned = await anyio.to_thread.run_sync(learn)
     sync_gap = await engine.sync(iteration + 1)
@@ -141,6 +148,7 @@ async def _iteration(
         **update_metrics(learned.updates),
         **rolled.metrics(),
         "dropped": dict(learned.dropped),
+        "credit": dict(learned.credit),
         "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),

@@ -19,7 +19,7 @@ from muarl.record import UserReply
 from muarl.seeds import derive_seed, generator
 from muarl.spec import KnobsSpec, PersonaSpec, UserScriptSpec
 from muarl.spec.user import LlmUserSpec
-from muarl.spoken import says
+from muarl.spoken import may_say
 from muarl.user.candidates import Candidate, ask_for, candidates_in, draw
 from muarl.user.contract import Contract
 from muarl.user.guards import Said, breach_of
@@ -184,7 +184,7 @@ class LlmUser:
         if self._spec.candidates > 1 and text.startswith(("{", "```")):
             return "format", "was not of the form that was asked for"
         for value in direction.hidden:
-            if says(text, value):
+            if may_say(text, value):
                 return "steering", f"tells {value!r}, which she was to keep in this message"
         if direction.act and stop:
             return "steering", f"ended the dialogue where she was to {direction.act}"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from muarl.errors import UserError
 from muarl.record import UserReply
 from muarl.spec import KnobsSpec, PersonaSpec, UserGoalSpec, UserScriptSpec
-from muarl.spoken import says
+from muarl.spoken import may_say
 from muarl.user.deeds import Unknown, do
 from muarl.user.flow import Flow, Move
 from muarl.user.knobs import BEHAVIOURS, Dice
@@ -102,7 +102,7 @@ class ScriptedUser:
     def _reply(self, move: Move) -> UserReply:
         text = slip(self._words.say(move), self._flow.values, self._dice)
         for never in self._never_says:
-            if says(text, never):
+            if may_say(text, never):
                 raise UserError(f"her words for {move.act!r} hold {never!r}", "forbidden")
         knobs, chances = self._dice.taken()
         return UserReply(text, move.stop, move.act, knobs, chances)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muarl.compat.conformance import UpstreamData
-from muarl.compat.tau import airline, mock, retail
+from muarl.compat.tau import airline, mock, phone, retail, telecom
 from muarl.compat.tau.airline import Tau1Airline, Tau2Airline
 from muarl.compat.tau.environment import Task, Tau2Environment
 from muarl.compat.tau.retail import Tau1Retail, Tau2Retail
@@ -44,6 +44,13 @@ _TAU2 = {
         lambda data: data.json("tau2/domains/mock/db.json"),
         mock.MockUser,
         lambda data: data.json("tau2/domains/mock/user_db.json"),
+    ),
+    "telecom": _Domain(
+        telecom.TelecomAgent,
+        lambda data: telecom.agent_database(data.toml("tau2/domains/telecom/db.toml")),
+        phone.TelecomUser,
+        lambda data: phone.user_database(data.toml("tau2/domains/telecom/user_db.toml")),
+        telecom.TelecomEnvironment,
     ),
 }
 

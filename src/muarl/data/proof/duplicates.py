@@ -24,6 +24,8 @@ def duplicate_findings(subject: Subject) -> Iterator[ProofFinding]:
 
 def _in_words(pair: Pair) -> str:
     alike = "the same as" if pair.exact else f"nearly the same ({pair.similarity:.2f}) as"
+    if pair.exact and pair.first.goal != pair.second.goal:
+        alike = "but for the words of its goal the same as"
     if pair.first.split == pair.second.split:
         return f"{alike} task {pair.first.id!r}; a task given twice counts twice"
     return (

@@ -18,7 +18,7 @@ from muarl.data.proof.values import calls_of, facts_of
 from muarl.messages import ToolCall, ToolSpec
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
-from muarl.spoken import holds, tokens
+from muarl.spoken import read, readings, says, tokens
 
 _WORDED = 5
 """Words from which a text is the agent's own."""
@@ -39,15 +39,16 @@ class Words:
     """Texts in which values are looked for."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [tokens(text) for text in texts]
-        self._known = {token for text in self._texts for token in text}
+        self._texts = [reading for text in texts for reading in readings(text)]
+        self._known = {token for text in self._texts for token in text.tokens}
 
     def hold(self, value: str) -> bool:
         """Whether one of them says a value."""
-        wanted = tokens(value)
-        if wanted[0][0] == "word" and wanted[0] not in self._known:
+        wanted = read(value)
+        first = wanted.tokens[0]
+        if first[0] == "word" and first not in self._known:
             return False  # most values are in none
-        return any(holds(text, wanted) for text in self._texts)
+        return any(text.may_say(wanted) for text in self._texts)
 
 
 async def reach_findings(
@@ -84,7 +85,7 @@ async def reach_findings(
 
 def _worded(value: str, told: Sequence[str]) -> bool:
     """Whether it is what was told with words of the agent's around it: "phone 6001"."""
-    return any(tokens(fact) and holds(tokens(value), tokens(fact)) for fact in told)
+    return any(says(value, fact) for fact in told)
 
 
 def _needed(task: TaskSpec) -> Iterator[Need]:

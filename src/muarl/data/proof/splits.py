@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from muarl.data.proof.entities import Entities
 from muarl.data.proof.finding import Check, ProofFinding, Subject
-from muarl.spec import RequestSpec, TaskSpec
-from muarl.spec.device import DEVICE
+from muarl.spec import TaskSpec
 from muarl.spec.domain import SplitPhrasings
 from muarl.spec.references import ANY_SPLIT
 
@@ -15,8 +14,8 @@ from muarl.spec.references import ANY_SPLIT
 def split_findings(subject: Subject) -> Iterator[ProofFinding]:
     """Entities of tasks and templates of users that occur in two splits, one finding per pair.
 
-    An entity is a record of the world, `orders.W1`, that a task brings along or names: in its
-    facts or in the arguments of its gold calls.
+    An entity is a record of the world that a task brings along or names: in its facts or anywhere
+    in the arguments of its gold calls.
     """
     yield from _shared_entities(subject)
     spec = subject.domain.spec
@@ -27,12 +26,13 @@ def split_findings(subject: Subject) -> Iterator[ProofFinding]:
 
 
 def _shared_entities(subject: Subject) -> Iterator[ProofFinding]:
-    known = _records(subject.domain.base)
+    tasks = list(subject.all_tasks())
+    entities = Entities(subject.domain.base, tasks)
     owners: dict[str, TaskSpec] = {}
     reported: set[tuple[str, str]] = set()
-    for task in subject.all_tasks():
-        for entity in sorted(_entities(task, known)):
-            owner = owners.setdefault(entity, task)
+    for task in tasks:
+        for entity in sorted(entities.of(task)):
+            owner = owners.setdefault(entity.casefold(), task)
             pair = (owner.split, task.split)
             if owner.split != task.split and pair not in reported:
                 reported.add(pair)
@@ -41,33 +41,6 @@ def _shared_entities(subject: Subject) -> Iterator[ProofFinding]:
                     f"splits must not share entities"
                 )
                 yield subject.about_task(Check.SPLITS, task, (), message)
-
-
-def _entities(task: TaskSpec, known: set[str]) -> set[str]:
-    # A device is a person's own: there is one in every task, and its parts are no entities.
-    brought = _records({key: part for key, part in task.world.items() if key != DEVICE})
-    named = {str(value) for call in task.gold for value in call.arguments.values()}
-    if task.user is not None:
-        named |= {fact.value for fact in task.user.facts}
-        for request in task.user.requests:
-            named |= _values(request)
-    return brought | (named & known)
-
-
-def _values(request: RequestSpec) -> set[str]:
-    values = {fact.value for fact in request.facts}
-    return values if request.instead is None else values | _values(request.instead)
-
-
-def _records(world: Mapping[str, Any]) -> set[str]:
-    """Keys of records: mappings that lie in a mapping at the world's top."""
-    return {
-        key
-        for collection in world.values()
-        if isinstance(collection, Mapping)
-        for key, record in collection.items()
-        if isinstance(record, Mapping)
-    }
 
 
 def _shared_wording(

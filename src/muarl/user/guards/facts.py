@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from muarl.spoken import says
+from muarl.spoken import may_say, says
 from muarl.user.guards.said import Said
 
 _IDENTIFIER = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|#?\w[\w./:-]{0,62}\w|\w")
@@ -44,7 +44,7 @@ def _bare(name: str) -> str:
 def premature_disclosure(said: Said) -> str:
     """She tells a fact before she is asked for it."""
     for fact in said.contract.facts:
-        if said.on_request(fact) and says(said.text, fact.value) and not said.is_asked(fact):
+        if said.on_request(fact) and may_say(said.text, fact.value) and not said.is_asked(fact):
             return f"tells {fact.id} before it is asked for"
     return ""
 
@@ -52,14 +52,14 @@ def premature_disclosure(said: Said) -> str:
 def leak(said: Said) -> str:
     """She tells what she is to keep, what only the solution knows, or what she was instructed."""
     for fact in said.contract.facts:
-        if fact.disclose == "never" and says(said.text, fact.value):
+        if fact.disclose == "never" and may_say(said.text, fact.value):
             other = any(
                 f.value == fact.value and f.disclose != "never" for f in said.contract.facts
             )
             if not other and not said.heard_says(fact.value):
                 return f"tells {fact.id}, which she does not know"
     for value in said.contract.secret:
-        if says(said.text, value) and not said.heard_says(value):
+        if may_say(said.text, value) and not said.heard_says(value):
             return f"says {value!r}, which only the solution has"
     words = _words(said.text)
     for source, run in ((said.instructions, _PARROTED), (said.contract.known[0], _GOAL_PARROTED)):
@@ -71,7 +71,7 @@ def leak(said: Said) -> str:
 def forbidden(said: Said) -> str:
     """She says what the task forbids her."""
     for text in said.contract.forbidden:
-        if says(said.text, text):
+        if may_say(said.text, text):
             return f"says {text!r}, which the task forbids"
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muarl.spoken import says
+from muarl.spoken import may_say
 from muarl.user.contract import Contract, ContractFact
 
 
@@ -37,7 +37,7 @@ class Said:
 
     def heard_says(self, value: str) -> bool:
         """The policy said it."""
-        return any(says(text, value) for text in self.heard)
+        return any(may_say(text, value) for text in self.heard)
 
     def is_asked(self, fact: ContractFact) -> bool:
         """The policy asked for it, now or before."""

@@ -1,0 +1,70 @@
+"""Which turn's answer the arguments of a call came from: who made use of whom.
+
+A value is an argument of a call, or an item in one, that is a text or a number. It came from the first
+turn in whose answer (tool results, the user's reply) it stands, whatever its spelling
+(`muarl.spoken`), unless it stood in the user's opening already. True and False, and what the policy
+made up itself, come from nowhere. Needs no judge: only the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from muarl.record import Episode, Turn
+from muarl.spoken import Reading, read
+
+
+class Use(NamedTuple):
+    """A turn that made use of what an earlier one was answered.
+
+    Attributes:
+        source: The turn that was answered.
+        user: The turn that called with it.
+        failed: A call with it was answered with an error.
+    """
+
+    source: int
+    user: int
+    failed: bool
+
+
+def uses(episode: Episode) -> list[Use]:
+    """Each pair of turns once; failed where any of its calls failed."""
+    heard = [read(episode.opening.text)]
+    found: dict[tuple[int, int], bool] = {}
+    for position, turn in enumerate(episode.turns):
+        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+            for value in _values(call.arguments):
+                source = _first(heard, read(value)) - 1  # the opening is no turn's doing
+                if source >= 0:
+                    pair = (source, position)
+                    found[pair] = found.get(pair, False) or result.is_error
+        heard.append(_answer(turn))
+    return [Use(*pair, failed) for pair, failed in found.items()]
+
+
+def _answer(turn: Turn) -> Reading:
+    texts = [result.content for result in turn.results]
+    if turn.reply is not None:
+        texts.append(turn.reply.text)
+    return read("\n".join(texts))
+
+
+def _first(heard: Sequence[Reading], wanted: Reading) -> int:
+    """Where it was heard first; 0 (the opening, or nowhere) if it says nothing or was not heard."""
+    return next((i for i, said in enumerate(heard) if said.may_say(wanted)), 0)
+
+
+def _values(argument: Any) -> Iterator[str]:
+    match argument:
+        case dict():
+            for below in argument.values():
+                yield from _values(below)
+        case list():
+            for below in argument:
+                yield from _values(below)
+        case bool() | None:
+            return
+        case str() | int() | float():
+            yield str(argument)
