@@ -3,7 +3,8 @@
     python benchmarks/user_generalisation.py --json
 
 On the desk, with the embedded policy, for each seed: cold start and GRPO with one cooperative user (the
-`plain` persona, who tells all at once), and the same with a pool of users. Then a grid on held-out
+`plain` persona, who tells all at once), and the same with a pool of users, whom the expert of the cold
+start meets as well: what no dialogue shows her, a tiny policy never samples. Then a grid on held-out
 tasks, with the cooperative user and with two that neither training met: one who keeps every fact until
 she is asked, and declines at first, and one who changes her request, insists and digresses.
 
@@ -135,6 +136,7 @@ def train(folder: Path, desk: Path, name: str, seed: int, *, small: bool) -> Pat
         cold = ColdStartSpec.model_validate({**cold.model_dump(), "episodes": 400, "steps": 100})
         grpo = grpo.model_copy(update={"iterations": EVERY, "lr_decay_iterations": 2})
         plays = plays.model_copy(update={"episodes": 40})
+    cold = ColdStartSpec.model_validate({**cold.model_dump(), "user": USERS[name]})
     changes = {"cold_start": cold, "grpo": grpo, "eval": plays, "user": USERS[name]}
     path = spec_file(folder, f"{name}-{seed}", domain=str(desk), seed=seed, **changes)
     located, out = load_run(path), folder / f"{name}-{seed}"

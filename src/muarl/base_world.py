@@ -29,7 +29,7 @@ def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
     if spec.device is not None and spec.device.world is not None:
         beside[DEVICE] = _document(located, python, spec.device.world, ("device", "world"))
     if spec.world.sql is not None:
-        from muarl.spec.sql_load import load_database
+        from muarl.spec.sql_seed import load_database
         from muarl.world.sql import SqlWorld
 
         return SqlWorld(load_database(located), beside)

@@ -8,48 +8,40 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.domain_files import files_of
 from muarl.messages import ToolSpec
 from muarl.spec import DomainSpec, TaskSpec
-from muarl.spec.base import PYTHON_REF_PATTERN
 from muarl.world import Change, World, diff, plain
 
 _ELSEWHERE: Any = {
-    **dict.fromkeys(("version", "summary", "floor", "tasks", "world"), True),
+    **dict.fromkeys(("version", "summary", "floor", "tasks"), True),
+    "world": {"data": True, "file": True, "python": True, "sql": {"tables", "files", "rows"}},
     "device": {"world"},
 }
 """Fields of a domain's file that no dialogue and no reward follows from, or that are parts below."""
 
-_WITHOUT_CODE: Any = {
-    **dict.fromkeys(("rules", "summary", "personas", "user"), True),
-    "world": {"data", "file"},
-    "device": {"world": {"data", "file"}},
-    "tasks": {"files"},
-}
-_LONGEST_NAME = 255
-
-_HASHED = ("code", "base world", "tool schemas", "user's tool schemas", "task content")
+_HASHED = ("files", "tables", "base world", "tool schemas", "user's tool schemas", "task content")
 
 
 def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
-    """The parts that all dialogues of a domain share: its file's fields, its code, its world.
+    """The parts that all dialogues of a domain share: its file's fields, all other files, its world.
 
     Args:
         spec: The domain's file.
         folder: Its folder.
         base: The world before any task.
+
+    Raises:
+        TooMuch: The folder holds more than can be looked at.
     """
     return {
         **spec.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True),
-        "code": {
-            str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-            for file in sorted(_code(spec, folder))
-        },
+        "files": files_of(spec, folder),
+        "tables": {name: hashed(statement) for name, statement in base.schema.items()},
         "base world": {key: hashed(plain(value)) for key, value in base.items()},
     }
 
@@ -93,23 +85,3 @@ def _in_words(change: Change) -> str:
         return str(change)
     how = {"added": "is new", "removed": "is gone"}.get(change.kind, "changed")
     return f"{change.path} {how}"
-
-
-def _code(spec: DomainSpec, folder: Path) -> Iterator[Path]:
-    """Python beside what the domain names as `file.py:name`, and the files that a command names."""
-    inside = folder.resolve()
-    found: set[Path] = set()
-    for text in _texts(spec.model_dump(mode="json", exclude=_WITHOUT_CODE)):
-        if re.fullmatch(PYTHON_REF_PATTERN, text):
-            found |= set((folder / text.partition(":")[0]).parent.glob("*.py"))
-        elif len(text) < _LONGEST_NAME:
-            found.add(folder / text)
-    yield from (f for f in found if os.path.isfile(f) and f.resolve().is_relative_to(inside))
-
-
-def _texts(document: Any) -> Iterator[str]:
-    if isinstance(document, str):
-        yield document
-    elif isinstance(document, (dict, list)):
-        for item in document.values() if isinstance(document, dict) else document:
-            yield from _texts(item)

@@ -19,7 +19,7 @@ from muarl.python_folder import PythonFolder
 from muarl.spec import DomainSpec, Located
 from muarl.spec.device import DEVICE, DeviceSpec, SyncSpec
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
-from muarl.world import MapNode, World, WorldProxy, equal, lookup, plain
+from muarl.world import Key, MapNode, World, WorldProxy, equal, lookup, place, plain, split
 
 Sync = Callable[[World], None]
 
@@ -127,31 +127,34 @@ class _NoPlace(Exception):
 
 def _copy(world: World, source: str, target: str) -> None:
     value = _found(world, _resolved(world, source))
-    above, _, last = _resolved(world, target).rpartition(".")
-    holder = _found(world, above) if above else world
-    if isinstance(holder, MapNode):
-        if last not in holder or not equal(holder[last], value):
-            holder[last] = plain(value)
-    elif last.isdecimal() and not isinstance(holder, str) and int(last) < len(holder):
-        holder[int(last)] = plain(value)
-    else:
-        raise _NoPlace(f"nothing can be put at {target!r}: {above!r} holds no {last!r}")
+    try:
+        holder, key = place(world, _resolved(world, target))
+    except KeyError as missing:
+        message = f"nothing can be put at {target!r}: {missing.args[0]!r} is not in the world"
+        raise _NoPlace(message) from None
+    new = isinstance(holder, MapNode) and key not in holder
+    if new or not equal(holder[key], value):
+        holder[key] = plain(value)
 
 
-def _resolved(world: World, path: str) -> str:
-    """A path with what its slots stand for."""
+def _resolved(world: World, path: str) -> list[str]:
+    """The parts of a path; one with a slot is the key that it stands for, dots and all."""
+    slots: list[str] = _SLOT.findall(path)
+    numbers = iter(range(len(slots)))
+    parts = split(_SLOT.sub(lambda _: f"{{{next(numbers)}}}", path))
 
     def named(slot: re.Match[str]) -> str:
-        key: Any = _found(world, slot[1])
+        at = slots[int(slot[1])]
+        key: Any = _found(world, split(at))
         if isinstance(key, (str, int)) and not isinstance(key, bool):
             return str(key)
-        raise _NoPlace(f"{slot[1]!r} is {plain(key)!r}, which names nothing, in {path!r}")
+        raise _NoPlace(f"{at!r} is {plain(key)!r}, which names nothing, in {path!r}")
 
-    return _SLOT.sub(named, path)
+    return [Key(_SLOT.sub(named, part)) if _SLOT.search(part) else part for part in parts]
 
 
-def _found(world: World, path: str) -> Any:
+def _found(world: World, parts: Sequence[str]) -> Any:
     try:
-        return lookup(world, path)
+        return lookup(world, parts)
     except KeyError as missing:
         raise _NoPlace(f"{missing.args[0]!r} is not in the world") from None

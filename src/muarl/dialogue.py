@@ -121,6 +121,7 @@ class Dialogue:
         self._waits = Waits(task.id)
         self._effect: str | None = None
         self._world = domain.world_for(task)
+        self._content_hash = domain.content_hash(task)
         self._initial = self._world.fork()
         self._start: list[Change] = []
 
@@ -173,7 +174,7 @@ class Dialogue:
             user=self._user_name,
             split=self._task.split,
             task_hash=self._task.situation_hash,
-            content_hash=self._domain.content_hash(self._task),
+            content_hash=self._content_hash,
             system=self._domain.spec.rules,
             opening=log.opening,
             outcome=outcome,

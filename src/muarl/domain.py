@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from muarl import content
 from muarl.base_world import base_world
 from muarl.device import InStep, Sync, device_server, synchronisation
+from muarl.domain_files import TooMuch
 from muarl.errors import SpecError, SyncError, ToolServerError
 from muarl.generated import generated_tasks
 from muarl.messages import Message, ToolCall, ToolSpec
@@ -179,7 +180,7 @@ class Domain:
             splits: Whose tasks are in it.
 
         Raises:
-            SpecError: World or tasks cannot be had.
+            SpecError: World or tasks cannot be had, or the folder holds too much.
             ToolServerError: The tool server does not start.
         """
         return {
@@ -191,15 +192,25 @@ class Domain:
     def content_hash(self, task: TaskSpec) -> str:
         """Hash of all that a dialogue of a task, and its reward, follow from in this domain.
 
-        What a server outside the domain's folder does is not in it, but its tools' schemas are in
-        every episode.
+        What lies outside the domain's folder is not in it, such as a package that its Python imports
+        or a server at a URL, but the tools' schemas are in every episode.
+
+        Raises:
+            SpecError: The domain's folder holds too much.
         """
         self._content_hash = self._content_hash or content.hashed(self._shared_content())
         return content.hashed([self._content_hash, task.content_hash])
 
     def _shared_content(self) -> dict[str, Any]:
         if self._content is None:
-            self._content = content.content_of(self.spec, self.folder, self.base)
+            try:
+                self._content = content.content_of(self.spec, self.folder, self.base)
+            except TooMuch as much:
+                message = (
+                    f"all files beside a domain count as parts of it, and its folder is too large: "
+                    f"{much}; give the domain a folder of its own"
+                )
+                raise self._problem((), message) from much
         return self._content
 
     def world_for(self, task: TaskSpec) -> World:

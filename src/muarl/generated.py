@@ -12,7 +12,8 @@ from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
 from muarl.seeds import derive_seed
 from muarl.spec import DomainSpec, Located, TaskSpec
-from muarl.spec.references import generated_findings
+from muarl.spec.explain import in_words
+from muarl.spec.references import generated_findings, wording_findings
 
 _LOC = ("tasks", "python")
 
@@ -38,7 +39,9 @@ def generated_tasks(
     tasks = python.call(reference, _LOC, split, seed, count)
     if type(tasks) not in (list, tuple):  # one of the author's own class may be anything
         kind = type(tasks).__name__
-        raise _problem(located, f"{reference} must return a list, it returned {kind}")
+        raise _problem(
+            located, f"{reference} must return a list, it returned {kind}; return list(...)"
+        )
     wrong = [t for t in tasks if not isinstance(t, TaskSpec) or t.split != split]
     if wrong or len(tasks) != count:
         raise _problem(
@@ -48,8 +51,10 @@ def generated_tasks(
         )
     tasks = [_validated(located, task, reference) for task in tasks]
     findings = [*generated_findings(tasks, located.spec), *_no_json(tasks)]
-    if problems := [located.problem(_LOC, message) for message in findings]:
+    problems = [located.problem(_LOC, message) for message in findings]
+    if problems:
         raise SpecError(problems)
+    located.refuse(wording_findings(located.spec, tasks))
     return tuple(tasks)
 
 
@@ -60,9 +65,7 @@ def _validated(located: Located[DomainSpec], task: TaskSpec, reference: str) -> 
         task = task.with_personas(located.spec.personas)
         return TaskSpec.model_validate(task.model_dump(warnings=False), strict=True)
     except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _problem(located, f"{said}: {where}: {first['msg']}") from errors
+        raise _problem(located, f"{said}: {in_words(errors)}") from errors
     except RAISED as error:  # boundary: what lacks its fields raises anything
         let_others_pass(error)
         raise _problem(located, f"{said}: {blame(error)}") from error

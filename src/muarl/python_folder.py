@@ -9,9 +9,19 @@ import sys
 import types
 from typing import Any
 
+from pydantic import ValidationError
+
 from muarl.authors import PACKAGES, RAISED, blame, let_others_pass, place
 from muarl.errors import MuarlError, SpecError
 from muarl.spec import DomainSpec, Located
+from muarl.spec.explain import in_words
+
+_CALLED: dict[tuple[str | int, ...], str] = {
+    ("expert",): "Expert(task, imperfections, rng)",
+    ("tasks", "python"): "generate(split, seed, count)",
+    ("world", "python"): "build()",
+}
+"""Where the domain's file names code, and how that is called."""
 
 
 class PythonFolder:
@@ -60,12 +70,16 @@ class PythonFolder:
             return made(*arguments)
         except MuarlError:
             raise
+        except ValidationError as error:
+            raise self._problem(loc, f"{reference}: {in_words(error)}{place(error)}") from error
         except ValueError as error:
             said = " ".join(str(error).split())
             raise self._problem(loc, f"{reference}: {said}{place(error)}") from error
         except RAISED as error:  # boundary: the author's code raises anything
             let_others_pass(error)
-            raise self._problem(loc, f"{reference} raised {blame(error)}") from error
+            wrong_call = isinstance(error, TypeError) and not place(error)
+            takes = f"; it is called as {_CALLED[loc]}" if wrong_call and loc in _CALLED else ""
+            raise self._problem(loc, f"{reference} raised {blame(error)}{takes}") from error
 
     def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
         return SpecError([self._located.problem(loc, message)])

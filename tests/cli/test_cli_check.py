@@ -280,3 +280,20 @@ def test_mutated_gold_runs_and_what_passes_without_skill_are_told(
     assert found["passed"]["refuse_all"] == ["cancel-1"]
     assert found["fuzz"] == {"runs": 0, "counted": 0, "passed": 0}
     assert [finding["check"] for finding in found["findings"]] == ["coverage"]
+
+
+def test_a_call_that_never_ends_ends_the_check_with_a_finding(folder: Path) -> None:
+    spoil(folder / "tools.py", "async def look(order_id: str) -> str:\n", NEVER)
+    spoil(folder / "domain.yaml", "tools.py:serve\n", "tools.py:serve\n  call_timeout_s: 0.2\n")
+    command = [sys.executable, "-m", "muarl.cli", "check", str(folder), "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 1
+    (finding,) = json.loads(ended.stdout)["findings"]
+    assert (finding["check"], finding["task"]) == ("server", "cancel-1")
+    assert 'call look {"order_id": "W1"}: the call does not end' in finding["message"]
+
+
+NEVER = """def look(order_id: str) -> str:
+        import threading
+        threading.Event().wait()
+"""

@@ -96,7 +96,9 @@ def test_what_is_not_there_is_named(play: Play, arguments: list[str], words: lis
 def test_without_an_expert_she_is_told_whom_else_to_talk_with(play: Play) -> None:
     domain = Path("shop/domain.yaml")
     domain.write_text(domain.read_text().replace("expert: expert.py:Expert\n", ""))
-    play("shop", lines="hello\n").refuses(2, "names no `expert`", "--run", "--as agent")
+    ending = play("shop", lines="hello\n")
+    ending.refuses(2, "names no `expert`", "--run", "--as agent")
+    assert ending.out == ""
 
 
 def test_a_terminal_obeys_nothing_that_is_said(play: Play) -> None:

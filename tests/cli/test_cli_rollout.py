@@ -211,7 +211,7 @@ def test_the_model_that_is_to_play_is_not_overwritten(
             "look(order_id: str, depth: int = 1",
             "tool schemas.look changed",
         ),
-        ("expert.py", "self.order = None", "self.order = ''", 'code."expert.py" changed'),
+        ("expert.py", "self.order = None", "self.order = ''", 'files."expert.py" changed'),
     ],
 )
 def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_accepted_L10(

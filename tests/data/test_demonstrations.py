@@ -70,6 +70,15 @@ async def test_the_same_seed_gives_the_same_demonstrations_L5(shop: Path) -> Non
     assert [e.samples for e in one] == [e.samples for e in two]
 
 
+async def test_the_expert_talks_with_the_user_the_cold_start_names(shop: Path) -> None:
+    quiet = {"pool": {"mute": {"user": {"scripted": {"knobs": {"silence": 1.0}}}}}}
+    episodes = await played(shop, spec={"user": quiet}, count=2)
+    assert {e.user for e in episodes} == {"mute"}
+    plain = await played(shop, count=2)
+    assert {e.user for e in plain} == {""}
+    assert [e.turns for e in plain] != [e.turns for e in episodes]
+
+
 async def test_dialogues_that_do_not_replay_are_refused(shop: Path) -> None:
     """A tool that answers differently each time: what the expert was told cannot be verified."""
     spoil(shop / "tools.py", "def serve(world):", "calls = []\n\n\ndef serve(world):")

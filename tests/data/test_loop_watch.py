@@ -1,4 +1,4 @@
-"""A tool that holds up the event loop is found while it does; one that awaits is left alone."""
+"""Calls that do not end: found while they go on, with what was called; what awaits is left alone."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def proved(folder: Path, look: str) -> tuple[Proof, list[str]]:
-    """The proof of a shop whose tool `look` does something first, and its steps.
+async def proved(folder: Path, look: str, *, call_timeout_s: float = 30) -> tuple[Proof, list[str]]:
+    """The proof of a shop whose tool `look` does something first, and the remarks made meanwhile.
 
     `FLAG` in what it does is a file that appears once it was found.
     """
     flag = folder / "found"
     write_all(folder)
+    python = "python: tools.py:serve\n"
+    spoil(folder / "domain.yaml", python, f"{python}  call_timeout_s: {call_timeout_s}\n")
     new = f'    {look.replace("FLAG", repr(str(flag)))}\n        return world["orders"]'
     spoil(folder / "tools.py", LOOK, new)
     spoil(folder / "tools.py", "from mcp", "import os\nimport time\nimport anyio\nfrom mcp")
-    steps: list[str] = []
+    remarks: list[str] = []
 
-    def on_step(step: str) -> None:
-        steps.append(step)
-        if step.startswith("stands still: "):
-            flag.touch()
+    def on_remark(remark: str) -> None:
+        remarks.append(remark)
+        flag.touch()
 
-    return await prove(load_domain(folder), on_step=on_step), steps
+    def on_stuck(proof: Proof) -> None:
+        on_remark(proof.findings[-1].problem.message)
+
+    return await prove(load_domain(folder), on_remark=on_remark, on_stuck=on_stuck), remarks
 
 
 HOLDS = """async def look(order_id: str) -> str:
@@ -55,13 +59,17 @@ async def test_a_tool_that_holds_up_the_loop_is_named_with_its_line(
 ) -> None:
     monkeypatch.setattr(watch, "_AT_ONCE_S", at_once_s)
     monkeypatch.setattr(watch, "_IN_ALL_S", 0.2)
-    proof, steps = await proved(tmp_path, look)
+    proof, remarks = await proved(tmp_path, look)
     (finding,) = proof.findings
-    assert finding.check is Check.SERVER
+    assert (finding.check, finding.task_id) == (Check.SERVER, "cancel-1")
+    assert finding.problem.message.startswith(
+        'task \'cancel-1\': call look {"order_id": "W1"}: a tool'
+    )
     assert "a tool holds up the event loop (" in finding.problem.message
     assert "in look): all dialogues wait" in finding.problem.message
     assert f"{tmp_path / 'tools.py'}:1" in finding.problem.message
-    assert steps[-1] == f"stands still: {finding.problem.message}"
+    (remark,) = remarks
+    assert finding.problem.message.endswith(remark)
 
 
 AWAITS = """async def look(order_id: str) -> str:
@@ -78,3 +86,39 @@ async def test_a_tool_that_leaves_the_loop_alone_is_sound(
     monkeypatch.setattr(watch, "_IN_ALL_S", 0.15)
     proof, _ = await proved(tmp_path, look)
     assert proof.findings == []
+
+
+HOLDS_A_THREAD = HOLDS.removeprefix("async ")
+
+
+@pytest.mark.parametrize("look", [HOLDS, HOLDS_A_THREAD], ids=["in the loop", "in a thread"])
+async def test_a_call_that_no_deadline_ends_is_named_with_task_arguments_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str
+) -> None:
+    monkeypatch.setattr(watch, "_AT_ONCE_S", 1e9)
+    monkeypatch.setattr(watch, "_GRACE_S", 0.5)
+    proof, (remark, *_) = await proved(tmp_path, look, call_timeout_s=1)
+    assert remark.startswith(
+        'task \'cancel-1\': call look {"order_id": "W1"}: the call does not end'
+    )
+    assert f"({tmp_path / 'tools.py'}:1" in remark
+    assert "Give what it waits for a deadline" in remark
+    assert remark in [finding.problem.message for finding in proof.findings]
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        ("async def look(order_id: str) -> str:\n        await anyio.sleep(60)", "did not answer"),
+        ("async def look(order_id: str) -> str:\n        order_id.x", "AttributeError"),
+    ],
+    ids=["hangs", "crashes"],
+)
+async def test_a_call_whose_server_fails_is_named_with_task_and_arguments(
+    tmp_path: Path, look: str, said: str
+) -> None:
+    proof, _ = await proved(tmp_path, look, call_timeout_s=0.3)
+    (finding,) = proof.findings
+    assert (finding.check, finding.task_id) == (Check.SERVER, "cancel-1")
+    assert 'task \'cancel-1\': call look {"order_id": "W1"}: ' in finding.problem.message
+    assert said in finding.problem.message

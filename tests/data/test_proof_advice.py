@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from proof_shop import Break, break_domain, break_tools
-from spec_files import write_all
+from spec_files import spoil, write_all
 
 from muarl.data.proof import prove
 from muarl.domain import load_domain
@@ -52,3 +52,39 @@ def test_what_is_never_to_be_called_is_not_asked_for_in_gold(tmp_path: Path) -> 
     messages = [finding.problem.message for finding in proof.findings]
     assert any("not 1: not called cancel" in message for message in messages)
     assert not any("no gold call is one" in message for message in messages)
+
+
+def test_an_argument_that_a_tool_does_not_have_is_named_with_the_nearest(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    spoil(tmp_path / "tasks.yaml", "arguments: {order_id: W1}", "arguments: {oder_id: W1}")
+    proof = anyio.run(prove, load_domain(tmp_path))
+    (finding,) = proof.findings
+    assert str(finding.problem) == (
+        f"{tmp_path / 'tasks.yaml'}:13:21: task 'cancel-1': unknown argument 'oder_id'; did you mean "
+        "'order_id'? (of tool 'cancel')"
+    )
+
+
+def test_a_misspelt_part_of_a_tasks_world_is_named_with_the_nearest(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    task = "    gold:\n"
+    spoil(tmp_path / "tasks.yaml", task, f"    world: {{order: {{}}}}\n{task}")
+    proof = anyio.run(prove, load_domain(tmp_path))
+    (finding,) = proof.findings
+    assert str(finding.problem) == (
+        f"{tmp_path / 'tasks.yaml'}:11:13: task 'cancel-1': the domain's world has no 'order'; did you "
+        "mean 'orders'? Else give the domain's world that key too, were it empty"
+    )
+
+
+def test_an_expert_that_returns_a_text_is_told_what_to_return(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    spoil(tmp_path / "domain.yaml", "reward:", "expert: expert.py:Expert\nreward:")
+    spoil(tmp_path / "expert.py", 'return Message(role="assistant", content="Which order?")',
+          'return "Which order?"')  # fmt: skip
+    spoil(tmp_path / "domain.yaml", "weight: 0", "weight: 1")
+    spoil(tmp_path / "domain.yaml", "style: plain", "style: plain\n    weight: 0")
+    proof = anyio.run(prove, load_domain(tmp_path))
+    (finding,) = proof.findings
+    assert "the agent's `act` returned 'Which order?', which is no message of an" in str(finding)
+    assert "let it return Message('assistant', 'a text for the user')" in str(finding)

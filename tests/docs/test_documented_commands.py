@@ -30,7 +30,9 @@ PLAN = [
     ".venv/bin/muarl check cinema",
     ".venv/bin/muarl rollout cinema/run.yaml --expert --episodes 20 --out runs/cinema-expert",
     ".venv/bin/muarl report runs/cinema-expert",
+    ".venv/bin/muarl check cinema/run.yaml",
     f"{TRAIN} --set 'grpo.credit={{gigpo: {{}}}}' --dry-run",
+    f"{TRAIN} --set 'grpo.curriculum={{half: {{by: kind}}}}' --dry-run",
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
@@ -60,6 +62,8 @@ PLAN = [
 ELSEWHERE = {
     ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
     ".venv/bin/muarl play cinema --persona terse --calls": "tests/docs/test_authoring_guide.py does",
+    ".venv/bin/muarl check clinic": "tests/docs/test_sql_page.py does",
+    ".venv/bin/muarl play clinic/move-ann --as agent": "likewise",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",

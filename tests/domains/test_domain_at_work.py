@@ -83,6 +83,17 @@ def test_a_world_comes_from_a_file(shop: Path) -> None:
         ('{"order_id": order}', '{"order_id": float("inf")}', "task 'train-0': gold must be JSON"),
         ("for index in range(count)", "for index in range(1)", "must return 3 TaskSpec"),
         ("return [task", "return 5\n    [task", "must return a list, it returned int"),
+        ("return [task", "yield [task", r"it returned generator; return list\(...\)"),
+        (
+            "TaskSpec(",
+            "TaskSpec(persona=[], ",
+            r"generate: TaskSpec: unknown field 'persona'; did you mean 'personas'\? \(",
+        ),
+        (
+            "def generate(split, seed, count)",
+            "def generate(split)",
+            r"as generate\(split, seed, count\)",
+        ),
     ],
 )
 def test_generated_tasks_must_be_what_was_asked_for(

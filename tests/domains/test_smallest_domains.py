@@ -82,7 +82,7 @@ def test_phrasings_that_are_given_must_be_whole(tmp_path: Path) -> None:
     own = '{understands: {"ask:order_id": [which]}, phrasings: {any: {open: ["{request}"]}}}'
     old = '{understands: {"ask:order_id": [which order]}}'
     folder = changed(tmp_path, "domain.yaml", old, own)
-    with pytest.raises(SpecError, match=r"no wording in split 'train' for .*`confirm`"):
+    with pytest.raises(SpecError, match=r"no words for: .*`confirm`"):
         load_domain(folder).tasks("train")
 
 

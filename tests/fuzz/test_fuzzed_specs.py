@@ -44,7 +44,7 @@ from muarl.spec.kinds import kind_of
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.shape import shape_at
-from muarl.spec.sql_load import load_database
+from muarl.spec.sql_seed import load_database
 from muarl.spec.task import TasksFile
 from muarl.world import plain
 from muarl.world.sql import SqlWorld

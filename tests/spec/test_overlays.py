@@ -141,10 +141,10 @@ def test_a_choice_that_an_overlay_misspells_is_its_own_problem(base: Path) -> No
 
 def test_every_file_has_a_version_of_its_own(base: Path) -> None:
     over = write(base.parent / "over.yaml", "seed: 1\n")
-    assert refused(base, over) == ["over.yaml:1:1: missing field 'version'"]
+    assert refused(base, over) == ["over.yaml:1:1: missing field 'version'; write `version: 1`"]
     base.write_text(BASE.replace("version: 1\n", ""))
     over.write_text("version: 1\nseed: 1\n")
-    assert refused(base, over) == ["base.yaml:1:1: missing field 'version'"]
+    assert refused(base, over) == ["base.yaml:1:1: missing field 'version'; write `version: 1`"]
     over.write_text("version: 7\n")
     assert "version 7 is newer" in refused(base, over)[-1]
 

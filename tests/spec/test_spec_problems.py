@@ -150,13 +150,26 @@ def test_sound_files_load(folder: Path) -> None:
             "domain",
             "writes: [cancel]",
             "writes: cancel",
-            "7:9: 'writes' must be a list, got 'cancel'",
+            "7:9: 'writes' must be a list, got 'cancel'; write [\"cancel\"]",
         ),
         (
             "domain",
             "  - gold_world: true",
             "  - gold_world",
-            "38:5: item 1 of 'reward' must be a mapping, got 'gold_world'",
+            (
+                "38:5: item 1 of 'reward' must be a mapping, got 'gold_world'; write a mapping with "
+                "the keys gold_world, world, sql, called, never_called, said, "
+                "never_said, count, confirmed, judge, python, all, any, not, weighted"
+            ),
+        ),
+        (
+            "tasks",
+            "    gold:\n      - tool: cancel\n        arguments: {order_id: W1}\n",
+            "    gold: cancel\n",
+            (
+                "11:11: 'gold' must be a list, got 'cancel'; after each `-` write a mapping with the "
+                "keys tool, arguments, by"
+            ),
         ),
         (
             "domain",
@@ -186,7 +199,7 @@ def test_sound_files_load(folder: Path) -> None:
             "id: a shop",
             (
                 "2:5: 'id' must be letters, digits, '_', '-' or '.', beginning with a letter or "
-                "digit, got 'a shop'"
+                "digit, got 'a shop'; write a-shop"
             ),
         ),
         (
@@ -195,7 +208,7 @@ def test_sound_files_load(folder: Path) -> None:
             "  pla in:",
             (
                 "15:3: key must be letters, digits, '_', '-' or '.', beginning with a letter or "
-                "digit, got 'pla in'"
+                "digit, got 'pla in'; write pla-in"
             ),
         ),
         (
@@ -225,7 +238,7 @@ def test_sound_files_load(folder: Path) -> None:
                 "write 1, or use the muarl that the file was written for"
             ),
         ),
-        ("run", "version: 1", "version: one", "1:10: 'version' must be 1, got 'one'"),
+        ("run", "version: 1", "version: one", "1:10: 'version' must be 1, got 'one'; write 1"),
     ],
 )
 def test_a_wrong_field_is_one_problem_at_its_place(

@@ -40,14 +40,6 @@ def problems(path: Path) -> list[str]:
             "facts: [{id: order_id, value: W2}, ",
             "10:51: fact 'order_id' is given twice",
         ),
-        (
-            "ask: cancel",
-            "ask: return",
-            (
-                "7:5: persona 'plain' has no wording in split 'train' for `ask:return` that needs only "
-                "what she may tell; add one under user.phrasings"
-            ),
-        ),
     ],
 )
 def test_a_dangling_name_in_a_task(folder: Path, old: str, new: str, problem: str) -> None:
@@ -291,8 +283,46 @@ def test_words_are_needed_for_what_she_changes_her_mind_to(folder: Path) -> None
         "facts: [{id: order_id, value: W1}]",
         "facts: [{id: order_id, value: W1}]\n          instead: {ask: track}",
     )
-    (message,) = problems(folder / "tasks.yaml")
-    assert "persona 'plain' has no wording in split 'train' for `change`" in message
+    (message,) = problems_of_all(folder)
+    assert message.startswith(
+        "domain.yaml:27:3: users may have to say what they have no words for: "
+    )
+    assert "`change` (persona 'plain'), `ask:track` (persona 'plain'); give each a temp" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('      unclear: ["Sorry?"]\n', "", "`unclear`;"),
+        ("    any:\n", "    held_out:\n", "`open` (split 'train'), `ask:cancel` (split 'train'), "),
+        (
+            "ask:cancel",
+            "ask:cancle",
+            "`ask:cancel` (is 'ask:cancle' a slip of the pen?);",
+        ),
+        ("tell:order_id", "tell:order", "`tell:order_id` (is 'tell:order' a slip of the pen?);"),
+    ],
+    ids=["no words", "none in this split", "a misspelt intent", "a misspelt fact"],
+)
+def test_acts_without_words_are_said_once_where_the_words_belong(
+    folder: Path, old: str, new: str, said: str
+) -> None:
+    task = (folder / "tasks.yaml").read_text().partition("tasks:\n")[2]
+    with (folder / "tasks.yaml").open("a") as file:
+        file.write(task.replace("cancel-1", "cancel-2"))
+    spoil(folder / "domain.yaml", old, new)
+    (message,) = problems_of_all(folder)
+    assert message.startswith(
+        "domain.yaml:26:3: users may have to say what they have no words for: "
+    )
+    assert said in message
+
+
+def problems_of_all(folder: Path) -> list[str]:
+    """What is wrong with a domain and all its tasks."""
+    with pytest.raises(SpecError) as refused:
+        load_task_files(load_domain_spec(folder))
+    return [str(problem).removeprefix(f"{folder}/") for problem in refused.value.problems]
 
 
 def test_a_model_from_a_folder_is_not_run_by_the_defaults_of_a_tiny_one(folder: Path) -> None:

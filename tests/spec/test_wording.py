@@ -17,7 +17,7 @@ from muarl.spec import (
     UserGoalSpec,
     UserScriptSpec,
 )
-from muarl.spec.wording import unsayable
+from muarl.spec.wording import unsayable, unworded
 from muarl.user.scripted import ScriptedUser
 
 FACTS = ("a", "b")
@@ -101,7 +101,8 @@ def test_a_user_that_passes_always_finds_words(
     script: UserScriptSpec, persona: PersonaSpec, goal: UserGoalSpec, seed: int
 ) -> None:
     task = TaskSpec(id="t", goal="", personas=["p"], user=goal, gold=[])
-    if not list(unsayable(task, script, {"p": persona})):
+    of_all = {"p": persona}
+    if not [*unsayable(task, script, of_all), *unworded([task], script, of_all)]:
         talk(script, persona, goal, seed)
 
 
@@ -109,8 +110,13 @@ def test_the_message_names_every_act_that_lacks_words() -> None:
     script = UserScriptSpec(understands=UNDERSTANDS, phrasings={"any": {"open": ["{a}"]}})
     goal = UserGoalSpec(requests=[RequestSpec(ask="buy")])
     task = TaskSpec(id="t", goal="", personas=["p"], user=goal, gold=[])
-    (message,) = unsayable(task, script, {"p": PersonaSpec(style="")})
+    personas = {"p": PersonaSpec(style="")}
+    (message,) = unsayable(task, script, personas)
     assert message == (
-        "persona 'p' has no wording in split 'train' for `open`, `unclear`, `abandon`, `unknown`, "
-        "`confirm`, `deny`, `stop` that needs only what she may tell; add one under user.phrasings"
+        "persona 'p' has no wording in split 'train' for `open` that needs only what she may tell; "
+        "add one under user.phrasings"
+    )
+    assert unworded([task], script, personas) == (
+        "users may have to say what they have no words for: `unclear`, `abandon`, `unknown`, "
+        "`confirm`, `deny`, `stop`; give each a template, under `any` or under each split"
     )

@@ -245,3 +245,18 @@ def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path
     domain.write_text(domain.read_text().replace("rules: |-\n", "rules: |-\n  Be brief.\n", 1))
     with pytest.raises(SetupError, match=r"cannot resume.*played under other `rules`"):
         carry_out(run_file, tmp_path / "out", resume=True)
+
+
+def test_L9_a_resumed_curriculum_draws_the_tasks_that_it_would_have_drawn(tmp_path: Path) -> None:
+    grpo = {"iterations": 2, "tasks_per_iteration": 2, "curriculum": {"half": {"by": "kind"}}}
+    run_file = write_run(tmp_path, grpo=grpo, eval={"episodes": 1, "temperatures": [1.0]})
+    _, unbroken = carry_out(run_file, tmp_path / "whole")
+    assert unbroken["curriculum"]["longest_wait_allowed"] == 2400
+    break_off(run_file, tmp_path / "broken", "GRPO", 1)
+    carry_out(run_file, tmp_path / "broken", resume=True)
+    played = [
+        {e.key for e in read_journal(tmp_path / name / "episodes.journal") if e.key.trains}
+        for name in ("whole", "broken")
+    ]
+    assert played[0] == played[1]
+    assert len({key.task_id for key in played[0]}) == 4

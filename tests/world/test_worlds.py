@@ -342,6 +342,18 @@ def test_lookup_finds_keys_that_hold_dots() -> None:
     assert lookup(world, "users.ann@post.net.age") == 3
 
 
+def test_a_key_in_quotes_is_found_as_differences_write_it() -> None:
+    world = World({"v": {"1": {"2": "deep"}, "1.2": "whole", '"': "quote", "": {"": "empty"}}})
+    assert lookup(world, "v.1.2") == "deep"
+    assert lookup(world, 'v."1.2"') == "whole"
+    for change in diff(World({"v": {}}), world):
+        assert lookup(world, change.path) == change.after
+    with pytest.raises(KeyError) as raised:
+        lookup(world, 'v."1.3".x')
+    assert raised.value.args == ('v."1.3"',)
+    assert lookup({'"x': {"y": 1}}, '"x.y') == 1  # no quotes, for nothing closes them
+
+
 @pytest.mark.parametrize(
     ("path", "missing"),
     [

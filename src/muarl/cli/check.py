@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
+from muarl.cli._printable import in_one_line
 from muarl.cli._problems import in_lines
-from muarl.cli._telling import tell
+from muarl.cli._telling import erase_step, remark, show_step
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
     DomainSpec,
@@ -101,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
                 located = load_domain_spec(first)
             if overlays or args.settings:
                 what = f"{first} is no run file; only a run file has something over it"
-                print(f"muarl check: error: {what}", file=sys.stderr)
+                remark(f"muarl check: error: {what}")
                 return 2
         if args.offline:
             return _offline(located, run_file, as_json=args.json)
@@ -128,7 +130,7 @@ def _fix(paths: Sequence[Path]) -> None:
         except OSError as error:
             raise SetupError(f"cannot write {error.filename or path}: {error.strerror}") from error
         for change in mending.changes:
-            print(f"{path}: {change}", file=sys.stderr)
+            remark(f"{path}: {change}")
 
 
 def _offline(
@@ -174,10 +176,20 @@ def _prove(
     as_json: bool,
 ) -> int:
     def on_step(step: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[Kchecking {step} ...", end="", file=sys.stderr, flush=True)
-        else:
-            tell(f"checking {step}")
+        show_step(f"checking {step}")
+
+    def on_remark(text: str) -> None:
+        erase_step()
+        remark(text)
+
+    here = copy_context()  # in which stdout is for answers
+
+    def on_stuck(proof: Proof) -> None:
+        erase_step()
+        try:
+            here.run(answer, json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+        finally:
+            os._exit(1)  # nothing else ends code that never returns
 
     on_step("what is installed")
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
@@ -192,13 +204,19 @@ def _prove(
         run_file.refuse(split_findings(run_file.spec, domain.splits))
 
     async def main() -> Proof:
-        return await prove(domain, limit=limit, fuzz=fuzz, on_step=on_step)
+        return await prove(
+            domain,
+            limit=limit,
+            fuzz=fuzz,
+            on_step=on_step,
+            on_remark=on_remark,
+            on_stuck=on_stuck,
+        )
 
     try:
         proof = anyio.run(main)
     finally:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        erase_step()
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
     answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
@@ -222,6 +240,7 @@ def _in_words(proof: Proof) -> str:
     if proof.fuzz is not None:
         lines.append(f"  {_fuzzed(proof.fuzz)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
+    lines = [in_one_line(line) for line in lines]
     lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
     count = len(proof.findings)
     lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from muarl.cli._arguments import (
 )
 from muarl.cli._grid import USAGE, run_grid
 from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._telling import remark
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec.kinds import kind_of
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if kind_of(args.spec[0]) == "grid":
         return run_grid(args)
     if wrong := _not_of_a_run(args):
-        print(f"muarl eval: error: {wrong}", file=sys.stderr)
+        remark(f"muarl eval: error: {wrong}")
         return USAGE
     located = run_of(args)
     spec = located.spec

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._telling import remark
 from muarl.errors import SetupError
 from muarl.spec.base import ID_PATTERN
 
@@ -26,7 +26,7 @@ TEMPLATES = {
 """Template to the folders of `muarl/templates` whose files it is made of."""
 
 PLACEHOLDER = "NAME"
-"""Stands in YAML files for the domain's name, always in quotes."""
+"""Stands for the domain's name, always in quotes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace) -> int:
     """
     folder = Path(args.name)
     if (folder.exists() or folder.is_symlink()) and not args.overwrite:
-        print(
+        remark(
             f"muarl init: error: {folder} is there already; choose another name, or replace the "
-            "template's files in it with --overwrite",
-            file=sys.stderr,
+            "template's files in it with --overwrite"
         )
         return 2
     try:
@@ -99,9 +98,7 @@ def write(folder: Path, template: str) -> list[Path]:
         (schemas / name).write_text(text, encoding="utf-8")
     written = []
     for source in sorted(_sources(template), key=lambda source: source.name):
-        text = source.read_text(encoding="utf-8")
-        if source.name.endswith(".yaml"):
-            text = text.replace(PLACEHOLDER, folder.name)
+        text = source.read_text(encoding="utf-8").replace(PLACEHOLDER, folder.name)
         (folder / source.name).write_text(text, encoding="utf-8")
         written.append(folder / source.name)
     return written

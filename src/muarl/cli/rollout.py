@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from muarl.cli._arguments import (
     run_of,
 )
 from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
 
@@ -94,10 +95,9 @@ def run(args: argparse.Namespace) -> int:
     )
     located = replace(located, spec=spec)
     if spec.eval.episodes % args.group_size:
-        print(
+        remark(
             f"muarl rollout: error: {spec.eval.episodes} dialogues are no whole number of groups "
-            f"of {args.group_size}; choose another --episodes or --group-size",
-            file=sys.stderr,
+            f"of {args.group_size}; choose another --episodes or --group-size"
         )
         return 2
     if args.dry_run:
@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
+    tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             overwrite=args.overwrite,
             plan={
-                "policy": "expert" if args.expert else str(args.model.resolve()),
+                "policy": "expert" if args.expert else os.path.realpath(args.model),
                 "shard": str(args.shard),
             },
             reads=[*([args.model] if args.model else []), *files_of_run(located)],
@@ -160,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
-            print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
+            remark(f"stopped; the same command with --resume goes on in {out}")
             raise KeyboardInterrupt from interrupted
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
         observed = observation.counters.snapshot().figures()

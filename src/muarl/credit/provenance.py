@@ -44,6 +44,22 @@ def uses(episode: Episode) -> list[Use]:
     return [Use(*pair, failed) for pair, failed in found.items()]
 
 
+def unheard(episode: Episode) -> bool:
+    """Whether a call that failed had an argument that nobody had said: no rule, no user, no tool.
+
+    What the tools' descriptions name, such as the values that a field may have, counts as said.
+    """
+    said = [read(episode.system), read(episode.opening.text)]
+    said += [read(f"{tool.description} {tool.parameters}") for tool in episode.tools]
+    for turn in episode.turns:
+        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+            for wanted in map(read, _values(call.arguments) if result.is_error else ()):
+                if wanted.tokens and not any(text.may_say(wanted) for text in said):
+                    return True
+        said.append(_answer(turn))
+    return False
+
+
 def _answer(turn: Turn) -> Reading:
     texts = [result.content for result in turn.results]
     if turn.reply is not None:

@@ -19,7 +19,6 @@ from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.run import ColdStartSpec, RolloutSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 PHASE = "cold_start"
 
@@ -71,7 +70,7 @@ async def demonstrations(
         tasks=tasks,
         renderer=renderer,
         limits=limits,
-        user=UserSpec(scripted=ScriptedUserSpec()),
+        user=spec.user,
         policy_for=expert,
         observer=observer,
     )

@@ -11,6 +11,9 @@ from muarl.policy.spoken import as_sampled
 from muarl.render import Renderer, train_tokenizer
 from muarl.spec.run import RolloutSpec
 
+_SHOWN_CHARS = 80
+"""Of what an agent said that is no message."""
+
 
 class ExpertPolicy:
     """Lets a rule-based agent speak as if it had been sampled; for one dialogue.
@@ -28,12 +31,17 @@ class ExpertPolicy:
     async def generate(self, request: GenerateRequest) -> Generation:
         try:
             said = self._agent.act(request.history)
-            if not isinstance(said, Message) or said.role != "assistant":
-                raise TypeError(f"expected an assistant's Message, got {said!r}")
-            return as_sampled(said, self._renderer, request)
+            if isinstance(said, Message) and said.role == "assistant":
+                return as_sampled(said, self._renderer, request)
+            got = repr(said)[:_SHOWN_CHARS]
         except RAISED as error:  # boundary: the author's agent may do anything
             let_others_pass(error)
             raise PolicyError(f"the agent raised {blame(error)}") from error
+        raise PolicyError(
+            f"the agent's `act` returned {got}, which is no message of an assistant's; let it return "
+            "Message('assistant', 'a text for the user'), or Message('assistant', '', "
+            "(ToolCall('call_1', 'tool', {...}),)) to call a tool"
+        )
 
 
 def byte_renderer() -> Renderer:

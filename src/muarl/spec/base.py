@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Self
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -78,6 +79,12 @@ def refuse_userinfo(url: str) -> str:
             "a URL with a user or password in it, which would be recorded; name an environment "
             "variable instead (`api_key_env`, or `secrets` of a tool server)"
         )
+    for name, _ in parse_qsl(urlsplit(url).query) if "?" in url else ():
+        if SECRET_KEY.search(name):
+            raise ValueError(
+                f"a URL with a value for {name!r} in it, which would be recorded; send it in a "
+                "header, whose value an environment variable holds (`secrets` of a tool server)"
+            )
     return url
 
 

@@ -14,7 +14,7 @@ DEVICE = "device"
 
 
 class DeviceStateSpec(OneOf):
-    """Where the device's part of the world comes from: one of these."""
+    """Where the device's part of the world, a document, comes from: one of these."""
 
     data: dict[str, Any] | None = None
     """It itself."""
@@ -22,6 +22,16 @@ class DeviceStateSpec(OneOf):
     """A JSON file, relative to the domain."""
     python: PythonRef | None = None
     """A function without arguments that returns it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_tables(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "sql" in given:
+            raise ValueError(
+                "a device has no tables of its own; keep her state in the domain's tables, and leave "
+                "`device.world` out: her tools act on those then, and may be SQL"
+            )
+        return given
 
 
 class SyncSpec(Spec):
@@ -32,10 +42,11 @@ class SyncSpec(Spec):
     )
 
     from_: str | None = Field(None, alias="from", min_length=1)
-    """Dotted path in the world to copy from. `{device.line}` in it stands for the text at that
-    path: `lines.{device.line}.status`."""
+    """Dotted path in the world to copy from. `{device.line}` in it stands for the text or number
+    at that path, as one key: `lines.{device.line}.status`."""
     to: str | None = Field(None, min_length=1)
-    """Dotted path to copy to, which holds something already, or whose last part is a new key."""
+    """Dotted path to copy to, which holds something already, or whose last part is a new key. Keys
+    that hold dots may be in quotes, here and above: `device.apps."v1.2"`."""
     python: PythonRef | None = None
     """A function `sync(world)` that writes what follows from the rest of the whole world, the
     device's part at `world["device"]`. It must draw nothing, ask no clock and settle at once: run

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN
-from muarl.spec.document import Node, Place
-from muarl.spec.shape import shape_at
+from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN, Spec
+from muarl.spec.document import Node, Place, is_tag
+from muarl.spec.schema import newest_version
+from muarl.spec.shape import Shape, shape_at
 
 Loc = Sequence[str | int]
 """Path to a field: keys and list indexes."""
@@ -39,7 +41,7 @@ _PATTERNS = {
 }
 
 
-def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Place, str]:
+def explain(error: ErrorDetails, root: Node, model: type[Spec]) -> tuple[Place, str]:
     """Place and message of one of pydantic's errors."""
     kind, loc = error["type"], root.in_file(error["loc"])
     if kind == "extra_forbidden":
@@ -48,7 +50,7 @@ def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Pl
     if kind == "one_of":
         return root.find(loc).place, f"{name_of(loc)}: {_one_of(error)}"
     if kind == "missing":
-        return root.find(loc[:-1]).place, f"missing field {loc[-1]!r}"
+        return root.find(loc[:-1]).place, missing_field(loc[-1], model)
     if loc and loc[-1] == "[key]":
         key = str(loc[-2])
         return root.key_place(loc[:-1]), f"key {_wrong(key, error)}"
@@ -57,7 +59,55 @@ def explain(error: ErrorDetails, root: Node, model: type[BaseModel]) -> tuple[Pl
             loc
         )  # what a whole mapping breaks, its last overlay may have brought about
         return node.mended or node.place, f"{name_of(loc)}: {error['ctx']['error']}"
-    return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}"
+    shape = _shape(error["type"], error["input"], shape_at(model, error["loc"]))
+    return root.find(loc).place, f"{name_of(loc)} {_wrong(error['input'], error)}{shape}"
+
+
+def in_words(error: ValidationError) -> str:
+    """What is wrong with a model that Python made, `TaskSpec: unknown field 'persona'; ...`."""
+    models = [Spec]
+    for model in models:
+        models += model.__subclasses__()
+    made = next((model for model in models if model.__name__ == error.title), Spec)
+    said = []
+    for details in error.errors(include_url=False):
+        kind, loc = details["type"], tuple(part for part in details["loc"] if not is_tag(part))
+        above = "".join(f"{part}." for part in loc[:-1])
+        if kind == "extra_forbidden":
+            what = unknown_field(str(loc[-1]), shape_at(made, details["loc"][:-1]).fields)
+            said.append(f"{above[:-1]}: {what}" if above else what)
+        elif kind == "missing":
+            said.append(f"missing field {above + str(loc[-1])!r}")
+        elif kind == "value_error":
+            said.append(f"{details['ctx']['error']}")
+        else:
+            field = ".".join(map(str, loc))
+            said.append(f"{field!r} {_wrong(details['input'], details)}")
+    return f"{error.title}: {'; '.join(said)}"
+
+
+def _shape(kind: str, given: Any, shape: Shape) -> str:
+    """What to write where a list or a mapping is wanted, as far as the model says."""
+    if kind == "list_type":
+        inner = shape.below(0)
+        if inner.fields:
+            return f"; after each `-` write {_keys(inner)}"
+        return f"; write [{json.dumps(given)}]" if isinstance(given, (str, int, float)) else ""
+    if kind == "dict_type" and (inner := shape.below("name")).fields:
+        return f"; below each name, write {_keys(inner)}"
+    return f"; write {_keys(shape)}" if kind.startswith("model_") and shape.fields else ""
+
+
+def _keys(shape: Shape) -> str:
+    number = "exactly one of the keys" if shape.is_choice else "the keys"
+    return f"a mapping with {number} {', '.join(shape.fields)}"
+
+
+def missing_field(name: str | int, model: type[Spec]) -> str:
+    """What to say about a field that is not there."""
+    if name != "version":
+        return f"missing field {name!r}"
+    return f"missing field 'version'; write `version: {newest_version(model)}`"
 
 
 def unknown_field(name: str, fields: Sequence[str]) -> str:
@@ -88,15 +138,23 @@ def _wrong(value: Any, error: ErrorDetails) -> str:
         return f"must be {words} {context[limit]:g}, {got}"
     if kind == "literal_error":
         choices = str(context["expected"])
+        if choices.isdigit():  # a version has no other
+            return f"must be {choices}, {got}; write {choices}"
         near = did_you_mean(value, choices.split("'")[1::2]) if isinstance(value, str) else ""
         return f"must be {choices}, {got}{near}"
     if kind == "string_pattern_mismatch" and context["pattern"] == ENV_NAME_PATTERN:
         return "must be the name of an environment variable, never what it holds"  # not quoted
     if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERNS:
-        return f"must be {_PATTERNS[context['pattern']]}, {got}"
+        return f"must be {_PATTERNS[context['pattern']]}, {got}{_like_an_id(value, context)}"
     if kind == "too_short":
         return f"needs at least {context['min_length']} entry, {got}"
     return f"is wrong: {error['msg']}, {got}"
+
+
+def _like_an_id(value: Any, context: Mapping[str, Any]) -> str:
+    """The id nearest to a text that is none."""
+    near = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(value)).strip("-_.")
+    return f"; write {near}" if near and context["pattern"] == ID_PATTERN else ""
 
 
 def name_of(loc: Loc) -> str:

@@ -10,6 +10,7 @@
 | sampler against trainer   | `correction`                                             |
 | what is sampled and kept  | `dynamic_sampling`, `overlong`, `drop`                   |
 | credit of turns           | `credit`, `shuffled_credit`                              |
+| which tasks are played    | `curriculum`                                             |
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.credit import CreditSpec, OutcomeCredit
+from muarl.spec.curriculum import CurriculumSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -93,6 +95,8 @@ class GrpoSpec(Spec):
     """Rounds of rollouts and updates."""
     tasks_per_iteration: Positive = 24
     """Groups per round."""
+    curriculum: CurriculumSpec | None = None
+    """What a round's tasks are drawn by; null draws all tasks of the split alike."""
     updates_per_iteration: Positive = 2
     """Optimizer updates on each round's episodes."""
     lr: PositiveFloat = 1e-3

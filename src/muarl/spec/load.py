@@ -17,14 +17,14 @@ from muarl.spec import texts, variables
 from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import TEXTS, DomainSpec
-from muarl.spec.explain import describe, explain
+from muarl.spec.explain import describe, explain, missing_field
 from muarl.spec.grid import GridSpec
 from muarl.spec.grid_references import grid_findings
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.presets import overlay_file
-from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings
+from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings, wording_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
@@ -67,8 +67,8 @@ def load_tasks_file(path: str | Path, domain: DomainSpec | None = None) -> Locat
 
     Args:
         path: The file.
-        domain: If given, personas and wordings that tasks name must exist in it, and tasks that name
-            no personas get all of its.
+        domain: If given, what tasks name must exist in it, and tasks that name no personas get all of
+            its.
 
     Raises:
         SpecError: Everything that is wrong with the file and the names in it.
@@ -101,9 +101,13 @@ def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
                 message = f"task id {task.id!r} is also in {homes[task.id]}; ids are unique"
                 problems.append(file.problem(("tasks", index, "id"), message))
         loaded.append(file)
+    wordings = wording_findings(domain.spec, [task for file in loaded for task in file.spec.tasks])
+    problems += [domain.problem(f.loc, f.message, at_key=f.at_key) for f in wordings]
     problems += _split_problems(domain, loaded)
     if not problems and domain.spec.world.sql is not None:
-        problems += _patch_problems(domain, loaded)
+        from muarl.spec.sql_load import tasks_problems
+
+        problems += tasks_problems(domain, loaded)
     if problems:
         raise SpecError(in_order(problems))
     return loaded
@@ -125,22 +129,6 @@ def _split_problems(
                 f"{misspelt[split]!r}? Else choose a name that is less like it"
             )
             yield file.problem(("tasks", index, "split"), message)
-
-
-def _patch_problems(
-    domain: Located[DomainSpec], files: Iterable[Located[TasksFile]]
-) -> Iterator[Problem]:
-    """Rows and queries of tasks that the domain's tables do not take."""
-    from muarl.spec.sql_load import load_database, patch_findings, predicate_findings
-
-    database = load_database(domain)
-    for file in files:
-        patches = {index: task.world for index, task in enumerate(file.spec.tasks) if task.world}
-        for finding in patch_findings(database, patches):
-            yield file.problem(finding.loc, finding.message)
-        for index, task in enumerate(file.spec.tasks):
-            for finding in predicate_findings(database, task):
-                yield file.problem(("tasks", index, *finding.loc), finding.message)
 
 
 def load_run(
@@ -218,7 +206,7 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     if not problems and is_old(root, model):
         root = upgraded(root, text, model)
     if "version" not in root.data:  # else an overlay's own would do for the file below it
-        problems.append(Problem(*root.place, "missing field 'version'"))
+        problems.append(Problem(*root.place, missing_field("version", model)))
     if variables.BEGINS in text:
         may = model in (RunSpec, GridSpec)
         problems += variables.fill_in(root, os.environ) if may else variables.refuse(root)
@@ -249,7 +237,11 @@ def _validated(root: Node, problems: Sequence[Problem], path: Path, model: type[
     except ValidationError as errors:
         for error in errors.errors(include_url=False):
             place, message = explain(error, root, model)
-            if place not in noted:  # a value that is no data was already reported, as the cause
+            # A value that is no data was already reported, as the cause of what its mapping lacks.
+            lacks = error["type"] in ("value_error", "one_of")
+            holder = root.find(root.in_file(error["loc"]))
+            caused = lacks and any(child.place in noted for child in holder.children.values())
+            if place not in noted and not caused:
                 problems.append(Problem(*place, message))
     if problems:
         raise SpecError(in_order(problems))

@@ -53,7 +53,8 @@ class WorldAt(ValueTest):
     """The final world's value at a path; a path that is not there holds no value."""
 
     path: str
-    """Dotted path into the world, `orders.K41.status`."""
+    """Dotted path into the world, `orders.K41.status`. A key that holds dots may be in quotes,
+    `prices."v1.2"`."""
 
 
 class SqlValue(ValueTest):
@@ -75,7 +76,8 @@ class Called(Spec):
     arguments: dict[str, Any] = {}
     """Arguments the call must have had, among others."""
     before: str | None = None
-    """A tool of the agent's whose first call must come later, if it is called at all."""
+    """A tool of the agent's, whoever called the other, whose first call must come later, if it is
+    called at all."""
     at_least: Annotated[int, Field(ge=1)] = 1
     """How many such calls there must be."""
     at_most: Annotated[int, Field(ge=1)] | None = None
@@ -117,10 +119,10 @@ class Said(Spec):
 
 
 class Counted(Spec):
-    """How often something happened in the dialogue."""
+    """How often the agent did something in the dialogue."""
 
     of: Literal["turns", "messages", "calls", "tool_errors", "questions"]
-    """`turns`: policy messages; `messages`: those the user answered; `calls`: tool calls;
+    """`turns`: policy messages; `messages`: those the user answered; `calls`: its tool calls;
     `tool_errors`: calls that were answered with an error; `questions`: messages the user answered
     that hold a question mark."""
     at_least: Count | None = None

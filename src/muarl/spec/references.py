@@ -21,7 +21,7 @@ from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
-from muarl.spec.wording import BUILT_IN, OF_DEEDS, slots, unsayable
+from muarl.spec.wording import BUILT_IN, OF_DEEDS, slots, unsayable, unworded
 
 ANY_SPLIT = "any"
 
@@ -113,6 +113,9 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
         for field in ("reward", "training_reward", "metrics"):
             for loc in _by_user(getattr(task, field) or ()):
                 yield Finding((field, *loc), _NO_DEVICE)
+    elif domain.device.world is not None and not isinstance(task.world.get(DEVICE, {}), Mapping):
+        message = "the device's part of the world is a mapping; name what is to change in it"
+        yield Finding(("world", DEVICE), message)
     yield from task_tool_findings(task, domain)
     yield from _queries_of_no_database(task, domain)
     dangling = False
@@ -127,6 +130,12 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
     if domain.user is not None and task.user is not None:
         for message in unsayable(task, domain.user, domain.personas):
             yield Finding(("user",), message, at_key=True)
+
+
+def wording_findings(domain: DomainSpec, tasks: Iterable[TaskSpec]) -> Iterator[Finding]:
+    """Acts that users of these tasks may have to say and have no words for, in one finding."""
+    if domain.user is not None and (message := unworded(tasks, domain.user, domain.personas)):
+        yield Finding(("user", "phrasings"), message, at_key=True)
 
 
 def misspelt_splits(used: Mapping[str, int], domain: DomainSpec) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +14,7 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
 from muarl.spec.perturb import PerturbSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -132,6 +133,9 @@ class ColdStartSpec(Spec):
     """Expert dialogues."""
     imperfections: dict[str, Fraction] = {}
     """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""
+    user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
+    """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
+    afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
     steps: Positive | None = 700
     """Optimizer updates; null where `epochs` says how long."""
     epochs: PositiveFloat | None = None
@@ -207,6 +211,12 @@ class RunSpec(Spec):
     """How updates are computed."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+
+    def users(self) -> Iterator[UserKindSpec]:
+        """Whoever talks with the policy or with the expert, one of a pool at a time."""
+        for user in (self.user, *([self.cold_start.user] if self.cold_start else ())):
+            for _name, kind in user.users():
+                yield kind
 
     def moved(self, old: Path, new: Path) -> RunSpec:
         """The same run in a file of another folder: paths that are relative to it follow.

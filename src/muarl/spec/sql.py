@@ -33,8 +33,8 @@ class SqlWorldSpec(Spec):
     INSERT), `.csv` (rows of the table it is named after; the first line names columns, an empty cell
     is NULL) and `.yaml` (rows as below)."""
     rows: dict[str, dict[str, dict[str, Value]]] = {}
-    """Table to key to the row's other columns, inserted last. The key of a table whose primary key
-    has several columns is the JSON list of their values."""
+    """Table to key to the row's other columns, inserted last. Keys are text, so a number is put in
+    quotes; of a primary key of several columns it is the JSON list of their values, `["A", 1]`."""
     unordered: list[str] = []
     """Tables with an INTEGER PRIMARY KEY that SQLite gives out: worlds in which such a table holds
     the same rows under other numbers are the same. Tables without a key are so in any case."""
@@ -107,8 +107,8 @@ class SqlToolSpec(Spec):
     query: str | None = None
     """A SELECT whose rows are the answer, asked after the statements."""
     result: str | None = None
-    """How the answer is worded: each row of the query, `{column}` or `{parameter}`. Left out: the
-    rows as JSON; `ok` where there is no query."""
+    """How the answer is worded: each row of the query, `{column}` or `{parameter}`, where NULL is
+    `none`. Left out: the rows as JSON; `ok` where there is no query."""
     empty: str = "none"
     """The answer if the query gives no row."""
     separator: str = "\n"

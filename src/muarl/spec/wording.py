@@ -7,8 +7,9 @@ rules are those of `muarl.user.scripted`: a template may use only facts that may
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
 from functools import cache
 
 from muarl.spec.base import ID_PATTERN
@@ -22,15 +23,79 @@ SLOT = re.compile(r"\{(" + ID_PATTERN.strip("^$") + r")\}")
 def unsayable(
     task: TaskSpec, script: UserScriptSpec, personas: Mapping[str, PersonaSpec]
 ) -> Iterator[str]:
-    """One message for each persona of a task that lacks words in the task's split."""
+    """One message for each persona of a task whose words all need facts that she may not tell.
+
+    Acts that have no words at all are the domain's affair: see `unworded`.
+    """
     for name in task.personas:
-        lacking = list(dict.fromkeys(_lacking(task, script, personas[name])))
+        persona = personas[name]
+        lacking = [
+            f"`{act}`"
+            for act in dict.fromkeys(_lacking(task, script, persona))
+            if templates(act, task.split, script, persona)
+        ]
         if lacking:
-            acts = ", ".join(f"`{act}`" for act in lacking)
             yield (
-                f"persona {name!r} has no wording in split {task.split!r} for {acts} that needs "
-                f"only what she may tell; add one under user.phrasings"
+                f"persona {name!r} has no wording in split {task.split!r} for {', '.join(lacking)} "
+                "that needs only what she may tell; add one under user.phrasings"
             )
+
+
+def unworded(
+    tasks: Iterable[TaskSpec], script: UserScriptSpec, personas: Mapping[str, PersonaSpec]
+) -> str:
+    """What to say about acts that some user must be able to say and has no words for, or "".
+
+    Args:
+        tasks: All tasks; their personas exist.
+        script: The language of their users.
+        personas: Theirs.
+    """
+    lacking: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    splits: dict[str, None] = {}
+    met: dict[str, None] = {}
+    needed: set[str] = set()
+    for task in tasks:
+        if task.user is None:
+            continue
+        splits[task.split] = None
+        needed.update(_acts_of(task))
+        for name in task.personas:
+            met[name] = None
+            for act in _lacking(task, script, personas[name]):
+                if not templates(act, task.split, script, personas[name]):
+                    in_splits, of_personas = lacking.setdefault(act, ({}, {}))
+                    in_splits[task.split] = of_personas[name] = None
+    if not lacking:
+        return ""
+    given = {act for acts in script.phrasings.values() for act in acts}
+    strays = sorted(act for act in given - needed if act.startswith(("ask:", "tell:")))
+    said = []
+    for act, (in_splits, of_personas) in lacking.items():
+        in_some = act in given or len(in_splits) < len(splits)
+        where = [f"split {name!r}" for name in in_splits] if in_some else []
+        who = [f"persona {name!r}" for name in of_personas] if len(of_personas) < len(met) else []
+        near = get_close_matches(act, strays, n=1)
+        slip = [f"is {near[0]!r} a slip of the pen?"] if near else []
+        notes = ", ".join((*where, *who, *slip))
+        said.append(f"`{act}` ({notes})" if notes else f"`{act}`")
+    return (
+        f"users may have to say what they have no words for: {', '.join(said)}; give each a template, "
+        "under `any` or under each split"
+    )
+
+
+def _acts_of(task: TaskSpec) -> Iterator[str]:
+    """Acts that name what stands in a task: its intents and facts."""
+    assert task.user is not None
+    facts = list(task.user.facts)
+    for request in task.user.requests:
+        at: RequestSpec | None = request
+        while at is not None:
+            yield f"ask:{at.ask}"
+            facts += at.facts
+            at = at.instead
+    yield from (f"tell:{fact.id}" for fact in facts)
 
 
 def _lacking(task: TaskSpec, script: UserScriptSpec, persona: PersonaSpec) -> Iterator[str]:
@@ -84,7 +149,8 @@ def _unworded(
     found = fitting(act, known, task.split, script, persona)
     if not found:
         yield act
-    elif any("{request}" in template for template in found):
+    begins = act in ("open", "next", "change") and not templates(act, task.split, script, persona)
+    if begins or any("{request}" in template for template in found):
         inner = f"ask:{request.ask}"
         if not fitting(inner, known, task.split, script, persona):
             yield inner

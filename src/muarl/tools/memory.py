@@ -119,7 +119,8 @@ class MemoryToolServer:
             raise ToolServerError(f"{self._name} could not be built: {blame(error)}") from error
         if not isinstance(server, (MCPServer, Server)):
             raise ToolServerError(
-                f"{self._name} returned {type(server).__name__}; expected mcp.server.MCPServer"
+                f"{self._name} returned {type(server).__name__}; let it be a plain `def` that ends "
+                "with `return server`, an mcp.server.MCPServer"
             )
         if isinstance(server, MCPServer):
             _contain(server)

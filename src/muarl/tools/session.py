@@ -214,7 +214,8 @@ class McpSession:
         if anyio.current_time() < waiting.deadline:
             raise self._carrier.failure(f"answered {what} with a message that cannot be read")
         raise self._carrier.failure(
-            f"did not answer {what} within {seconds:g} s (tools.call_timeout_s)"
+            f"did not answer {what} within {seconds:g} s (tools.call_timeout_s): see what it waits for, "
+            "or give it longer"
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from muarl.json_values import json_problem
 from muarl.spec.tools import SetupCallSpec, StateSpec
 from muarl.tools.session import McpSession
-from muarl.world import Json, MapNode, World, diff, equal, lookup, overwrite, plain
+from muarl.world import Json, World, diff, lookup, plain, put
 
 _FROM_WORLD = "$world"
 
@@ -55,7 +55,7 @@ class StatefulToolServer:
             await self._check_start(session, world, made)
             yield session
             for key, state in (await self._read(session)).items():
-                _put(world, key, state)
+                put(world, key, state)
 
     async def _set_up(self, session: McpSession, world: World) -> str:
         """Make the calls of `setup`; what was called, as JSON.
@@ -139,15 +139,6 @@ def parse_json(session: McpSession, text: str, what: str, hint: str = "") -> Jso
     if problem := json_problem(value):
         raise session.failure(f"answered {what} with what is no JSON: {problem}")
     return value
-
-
-def _put(world: World, key: str, value: Json) -> None:
-    """Give the world a new value at a key; what is equal already is not written."""
-    present = world.get(key)
-    if isinstance(value, Mapping) and isinstance(present, MapNode):
-        overwrite(present, value)
-    elif key not in world or not equal(present, value):
-        world[key] = value
 
 
 def _resolved(value: Any, world: World) -> Any:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import anyio.to_thread
 from transformers import PreTrainedModel
 
+from muarl.curriculum import Curriculum
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
 from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
-from muarl.record import Sample
+from muarl.record import TRAIN, Sample, StoredEpisodes
 from muarl.seeds import generator
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import (
@@ -74,9 +75,27 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
     users = UsersWatched(at.domain, at.folder.lines())
     at.progress.note(str(trainer.found))
+    curriculum = _curriculum(at, first)
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
-        await _iteration(at, iteration, trainer, reference, engine, users)
+        await _iteration(at, iteration, trainer, reference, engine, users, curriculum)
+
+
+def _curriculum(at: RunAtWork, first: int) -> Curriculum | None:
+    """What draws the tasks, knowing all iterations before the first that is to be made."""
+    spec = at.run.grpo
+    assert spec is not None
+    if spec.curriculum is None:
+        return None
+    found = Curriculum(
+        spec.curriculum,
+        at.domain.tasks(spec.split),
+        wanted=spec.tasks_per_iteration,
+        run_seed=at.run.seed,
+    )
+    if first:
+        found.note_stored(StoredEpisodes([at.folder.journal], phases=[TRAIN]), before=first)
+    return found
 
 
 async def _iteration(
@@ -86,12 +105,13 @@ async def _iteration(
     reference: PreTrainedModel,
     engine: Engine,
     users: UsersWatched,
+    curriculum: Curriculum | None,
 ) -> None:
     spec = at.run.grpo
     assert spec is not None
     started, before = time.monotonic(), at.observation.counters.snapshot()
     rng = generator(at.run.seed, "iteration", iteration)
-    rolled = await roll_out(at, iteration, engine.policy, rng)
+    rolled = await roll_out(at, iteration, engine.policy, rng, curriculum)
     groups = rolled.groups
     rollout_s, observed = time.monotonic() - started, at.since(before)
     temperature = at.run.rollout.temperature
@@ -143,12 +163,15 @@ async def _iteration(
     sync_gap = await engine.sync(iteration + 1)
     save_checkpoint(at.folder.checkpoint, trainer, {"stage": "grpo", "iteration": iteration + 1})
     episodes = [episode for group in groups for episode in group.episodes]
+    if curriculum is not None:
+        curriculum.note(iteration, episodes)
     metrics: dict[str, Any] = {
         **round_metrics(groups, seed=at.run.seed),
         **update_metrics(learned.updates),
         **rolled.metrics(),
         "dropped": dict(learned.dropped),
         "credit": dict(learned.credit),
+        "curriculum": None if curriculum is None else dict(curriculum.metrics(iteration)),
         "kl": learned.divergence,
         "sync_gap": sync_gap,
         "token_drift": token_drift(episodes),

@@ -91,7 +91,7 @@ def files_of_run(run: Located[RunSpec]) -> list[Path]:
     model = run.spec.model.path
     domain = run.resolve(run.spec.domain)
     folder = domain if domain.is_dir() else domain.parent
-    recorded = [user.replay.file for _, user in run.spec.user.users() if user.replay]
+    recorded = [user.replay.file for user in run.spec.users() if user.replay]
     return [
         domain,
         *([run.resolve(model)] if model else []),

@@ -61,7 +61,9 @@ def _iterations(before: RunSpec, now: RunSpec, lines: Iterable[Mapping[str, Any]
     if made >= old:
         return (
             " (all were made, and what came of them was evaluated; a new run can begin with this "
-            "one's weights: `--set model.path=<its folder>/model --set cold_start=null`)"
+            "one's weights: `--out <another folder> --set model.path=<its folder>/model --set "
+            f"cold_start=null --set rollout.max_tokens={now.rollout.max_tokens} --set "
+            f"grpo.lr={now.grpo.lr:g}`)"
         )
     if new < made + 1:
         return f" ({made} were made)"

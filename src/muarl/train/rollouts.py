@@ -6,6 +6,7 @@ import logging
 import random
 from typing import Any, NamedTuple
 
+from muarl.curriculum import Curriculum
 from muarl.policy import Policy
 from muarl.record import TRAIN
 from muarl.scheduler import Group
@@ -38,7 +39,13 @@ class RolledOut(NamedTuple):
         return {"rollout_rounds": self.rounds, "groups_missing": self.missing}
 
 
-async def roll_out(at: RunAtWork, iteration: int, policy: Policy, rng: random.Random) -> RolledOut:
+async def roll_out(
+    at: RunAtWork,
+    iteration: int,
+    policy: Policy,
+    rng: random.Random,
+    curriculum: Curriculum | None = None,
+) -> RolledOut:
     """Run an iteration's dialogues.
 
     With `dynamic_sampling`, tasks whose episodes all earned the same are replaced by other tasks of
@@ -50,15 +57,19 @@ async def roll_out(at: RunAtWork, iteration: int, policy: Policy, rng: random.Ra
         iteration: Number of the iteration, from 0.
         policy: What is sampled from.
         rng: Draws the tasks.
+        curriculum: Draws them instead, by what became of them before.
     """
     spec = at.run.grpo
     assert spec is not None
     wanted = spec.tasks_per_iteration
     pool = at.domain.tasks(spec.split)
     if spec.dynamic_sampling is None:
-        once = await _round(at, iteration, policy, rng.sample(pool, wanted))
+        tasks = (
+            rng.sample(pool, wanted) if curriculum is None else curriculum.order(iteration)[:wanted]
+        )
+        once = await _round(at, iteration, policy, tasks)
         return RolledOut(once, once, 1, 0)
-    order = rng.sample(pool, len(pool))
+    order = rng.sample(pool, len(pool)) if curriculum is None else curriculum.order(iteration)
     groups: list[Group] = []
     teaching: list[Group] = []
     rounds = 0

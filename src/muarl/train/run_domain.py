@@ -40,7 +40,7 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
     first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
     run.refuse(_findings(run, domain))
-    for _name, user in run.spec.user.users():
+    for user in run.spec.users():
         domain.user(user, first, first.personas[0], 0)
 
 

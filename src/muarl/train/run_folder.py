@@ -165,7 +165,7 @@ class RunFolder:
                 "--overwrite to start anew, or --out for another folder"
             )
         for needed in reads:
-            if needed.resolve().is_relative_to(self.path.resolve()):
+            if Path(os.path.realpath(needed)).is_relative_to(os.path.realpath(self.path)):
                 raise SetupError(
                     f"--overwrite would remove {needed}, which this run reads. Choose another --out"
                 )

@@ -16,7 +16,11 @@ from muarl.world.compare import plain as plain
 from muarl.world.nodes import ListNode as ListNode
 from muarl.world.nodes import MapNode as MapNode
 from muarl.world.patch import apply_changes as apply_changes
+from muarl.world.paths import Key as Key
+from muarl.world.paths import lookup as lookup
+from muarl.world.paths import place as place
+from muarl.world.paths import split as split
 from muarl.world.world import World as World
 from muarl.world.world import WorldProxy as WorldProxy
-from muarl.world.world import lookup as lookup
 from muarl.world.world import overwrite as overwrite
+from muarl.world.world import put as put

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
-from msgspec.json import decode
-
-from muarl.world.compare import Change, equal, is_list, is_map
+from muarl.world.compare import Change, equal, is_list, is_map, join
 from muarl.world.nodes import MapNode
-
-# A key as it is, or as JSON text; see `compare.join`.
-_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."][^.]*)(?:\.|$)', re.DOTALL)
+from muarl.world.paths import split
 
 
 def apply_changes(world: MapNode, changes: Iterable[Change]) -> None:
@@ -74,14 +70,7 @@ def _key(holder: Any, part: str, change: Change) -> Any:
 
 
 def _parts(path: str) -> list[str]:
-    parts: list[str] = []
-    at = 0
-    while at < len(path):
-        match = _PART.match(path, at)
-        if match is None:
-            raise ValueError(f"{path!r} is no path of a change")
-        parts.append(decode(match[1]) if match[1][0] == '"' else match[1])
-        at = match.end()
-    if not parts:
+    parts = split(path)
+    if reduce(join, parts, "") != path:  # it has another spelling: it is none that `diff` wrote
         raise ValueError(f"{path!r} is no path of a change")
     return parts

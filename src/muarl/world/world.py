@@ -1,4 +1,4 @@
-"""A dialogue's world, and how whole worlds are forked, patched and looked into."""
+"""A dialogue's world, and how whole worlds are forked and patched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from muarl.world.compare import equal, is_list, is_map, plain
+from muarl.world.compare import equal, plain
 from muarl.world.nodes import MapNode, copied
 
 
@@ -30,6 +30,11 @@ class World(MapNode):
     @property
     def unordered(self) -> Mapping[str, Collection[str]]:
         """Mappings at its top whose keys do not count in `canonical_diff`; to fields, likewise."""
+        return {}
+
+    @property
+    def schema(self) -> Mapping[str, str]:
+        """Tables, indexes and views behind it, by name, each as the SQL that makes it."""
         return {}
 
     def fork(self, patch: Mapping[str, Any] | None = None) -> World:
@@ -111,39 +116,13 @@ def overwrite(world: MapNode, state: Mapping[str, Any]) -> None:
     for key in [key for key in world if key not in state]:
         del world[key]
     for key, value in state.items():
-        present = world.get(key)
-        if isinstance(value, Mapping) and isinstance(present, MapNode):
-            overwrite(present, value)
-        elif key not in world or not equal(present, value):
-            world[key] = value
+        put(world, key, value)
 
 
-def lookup(world: Any, path: str) -> Any:
-    """The value at a dotted path (list positions are numbers).
-
-    A key may itself hold dots: of the keys that the path can mean, the shortest counts.
-
-    Raises:
-        KeyError: Names the path as far as it could be walked, and the part that is not there.
-    """
-    value, walked, parts = world, 0, path.split(".")
-    while walked < len(parts):
-        step = _step(value, parts, walked)
-        if step is None:
-            raise KeyError(".".join(parts[: walked + 1]))
-        value, walked = step
-    return value
-
-
-def _step(value: Any, parts: list[str], walked: int) -> tuple[Any, int] | None:
-    """Where the next parts of a path lead: a value, and how many parts are walked then."""
-    if is_list(value):
-        part = parts[walked]
-        if part.isdecimal() and int(part) < len(value):
-            return value[int(part)], walked + 1
-    elif is_map(value):
-        for end in range(walked + 1, len(parts) + 1):
-            key = ".".join(parts[walked:end])
-            if key in value:
-                return value[key], end
-    return None
+def put(world: MapNode, key: str, value: Any) -> None:
+    """Give `world` a value at a key; what is equal already is not written."""
+    present = world.get(key)
+    if isinstance(value, Mapping) and isinstance(present, MapNode):
+        overwrite(present, value)
+    elif key not in world or not equal(present, value):
+        world[key] = value

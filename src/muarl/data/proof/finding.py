@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from muarl.domain import Domain
 from muarl.errors import Problem
+from muarl.gate import current_lane
 from muarl.spec import Located, TasksFile, TaskSpec, load_task_files
 from muarl.spec.explain import Loc
+from muarl.world import World
 
 
 class Check(StrEnum):
@@ -85,16 +87,23 @@ class Subject:
         for tasks in self.tasks.values():
             yield from tasks
 
+    def world_for(self, task: TaskSpec) -> World:
+        """A fresh world of a task's; calls that follow are made for that task."""
+        current_lane.set(task.id)
+        return self.domain.world_for(task)
+
     def about(self, check: Check, loc: Loc, message: str, *, at_key: bool = False) -> ProofFinding:
         """A finding about the domain's own file."""
         return ProofFinding(check, self.domain.located.problem(loc, message, at_key=at_key))
 
-    def about_task(self, check: Check, task: TaskSpec, loc: Loc, message: str) -> ProofFinding:
+    def about_task(
+        self, check: Check, task: TaskSpec, loc: Loc, message: str, *, at_key: bool = False
+    ) -> ProofFinding:
         """A finding about one task; generated tasks have no line but their generator's."""
         message = f"task {task.id!r}: {message}"
         if task.id in self._homes:
             file, index = self._homes[task.id]
-            problem = file.problem(("tasks", index, *loc), message)
+            problem = file.problem(("tasks", index, *loc), message, at_key=at_key)
         else:
             problem = self.domain.located.problem(("tasks", "python"), message)
         return ProofFinding(check, problem, task.id)

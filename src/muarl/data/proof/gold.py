@@ -80,7 +80,7 @@ async def run_calls(
         ToolServerError: The server did not start, or died.
     """
     domain = subject.domain
-    world = domain.world_for(task)
+    world = subject.world_for(task)
     async with domain.sides(world) as sides:
         run = GoldRun(world)
         for index, gold in enumerate(calls):

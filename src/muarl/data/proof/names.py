@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
-from muarl.spec import DomainSpec, TaskSpec
+from muarl.errors import did_you_mean
+from muarl.messages import ToolSpec
+from muarl.spec import DomainSpec, GoldCallSpec, TaskSpec
 from muarl.spec.calls import Who
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import unknown
 from muarl.spec.predicate import PredicateSpec
+from muarl.world import World
 
 
 def name_findings(
-    subject: Subject, tools: Sequence[str], user_tools: Sequence[str]
+    subject: Subject, offered: Sequence[ToolSpec], on_device: Sequence[ToolSpec]
 ) -> Iterator[ProofFinding]:
-    """Tools that the server of a side does not offer, and task ids given twice."""
+    """Names of tools, arguments and parts of worlds that there are none of; task ids given twice."""
     spec = subject.domain.spec
+    specs: dict[Who, dict[str, ToolSpec]] = {
+        "agent": {tool.name: tool for tool in offered},
+        "user": {tool.name: tool for tool in on_device},
+    }
+    tools, user_tools = list(specs["agent"]), list(specs["user"])
     sides: dict[Who, Sequence[str]] = {"agent": tools, "user": user_tools}
     for field in ("writes", "terminal"):
         for index, tool in enumerate(getattr(spec, field)):
@@ -40,11 +48,37 @@ def name_findings(
             if call.tool not in sides[call.by]:
                 message = unknown("tool", call.tool, sides[call.by])
                 yield subject.about_task(Check.NAMES, task, ("gold", index, "tool"), message)
+                continue
+            for name, message in _unknown_arguments(call, specs[call.by][call.tool]):
+                where = ("gold", index, "arguments", name)
+                yield subject.about_task(Check.NAMES, task, where, message, at_key=True)
+        for key, message in _unknown_keys(task, subject.domain.base):
+            yield subject.about_task(Check.NAMES, task, ("world", key), message, at_key=True)
         for field, own in _predicates_of(task):
             for at, by, tool in tools_in(own or ()):
                 if tool not in sides[by]:
                     message = unknown("tool", tool, sides[by])
                     yield subject.about_task(Check.NAMES, task, (field, *at), message)
+
+
+def _unknown_arguments(call: GoldCallSpec, tool: ToolSpec) -> Iterator[tuple[str, str]]:
+    """Arguments that a tool's schema does not know; most servers would leave them out silently."""
+    known = tool.parameters.get("properties")
+    if not isinstance(known, dict) or tool.parameters.get("additionalProperties"):
+        return
+    if "patternProperties" in tool.parameters:
+        return
+    for name in call.arguments:
+        if name not in known:
+            yield name, f"{unknown('argument', name, known)} (of tool {tool.name!r})"
+
+
+def _unknown_keys(task: TaskSpec, base: World) -> Iterator[tuple[str, str]]:
+    """Parts of a task's world that look like a slip of the pen for a part of the domain's."""
+    for key in task.world or ():
+        if key not in base and (near := did_you_mean(key, map(str, base))):
+            hint = f"{near} Else give the domain's world that key too, were it empty"
+            yield key, f"the domain's world has no {key!r}{hint}"
 
 
 def _predicates_of(

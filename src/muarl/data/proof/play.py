@@ -10,8 +10,10 @@ from typing import NamedTuple
 from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
+from muarl.data.proof.watch import UnderWay
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Agent, Domain
+from muarl.errors import ToolServerError
 from muarl.evaluate.statistics import Interval, mean, success_rate
 from muarl.messages import ToolSpec
 from muarl.record import TRAIN, Episode, EpisodeKey
@@ -191,5 +193,16 @@ def _faults(
             reasons.setdefault(episode.cause, episode)
     by_id = {task.id: task for task in subject.all_tasks()}
     for reason, episode in reasons.items():
-        message = f"a dialogue of {name!r} ended in a fault: {reason}"
+        made = _call_under_way(episode)
+        during = f" in the {made}" if made else ""
+        message = f"a dialogue of {name!r} ended in a fault{during}: {reason}"
         yield subject.about_task(check, by_id[episode.key.task_id], (), message)
+
+
+def _call_under_way(episode: Episode) -> UnderWay | None:
+    """The agent's call in which a tool server failed."""
+    if episode.fault != ToolServerError.__name__ or not episode.turns:
+        return None
+    turn = episode.turns[-1]
+    unanswered = turn.message.tool_calls[len(turn.results) :]
+    return UnderWay(unanswered[0], episode.key.task_id) if unanswered else None

@@ -15,7 +15,7 @@ from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import read_findings, reads_of
 from muarl.data.proof.sides import deed_findings, sync_findings
 from muarl.data.proof.splits import split_findings
-from muarl.data.proof.watch import watching
+from muarl.data.proof.watch import CallWatch, watching
 from muarl.domain import Domain
 from muarl.errors import RewardError, ToolServerError
 from muarl.messages import ToolSpec
@@ -71,6 +71,8 @@ async def prove(
     dialogues: int = DIALOGUES,
     fuzz: int = 0,
     on_step: Callable[[str], None] = lambda step: None,
+    on_remark: Callable[[str], None] = lambda remark: None,
+    on_stuck: Callable[[Proof], None] = lambda proof: None,
 ) -> Proof:
     """Prove a domain: names, splits, duplicates, gold calls, reads, facts; then dialogues.
 
@@ -82,8 +84,10 @@ async def prove(
         limit: Look at no more tasks of a split than this.
         dialogues: Dialogues per policy and split, and tasks per split that extra reads are tried on.
         fuzz: Mutated gold runs to try.
-        on_step: Called with what is proved next, for a progress display; from another thread where a
-            tool holds up this one, with which it is.
+        on_step: Called with what is proved next, for a progress display.
+        on_remark: Called from another thread where a tool holds up this one, with which it is.
+        on_stuck: Called from another thread where a call never ends, with what was proved by then and
+            that as a finding. Only the end of the process ends such a call; without it the proof waits.
 
     Raises:
         SpecError: The domain's Python cannot be imported or breaks its contract.
@@ -92,7 +96,13 @@ async def prove(
     try:
         on_step("tasks")
         prover = _Prover(Subject(domain, limit), dialogues, fuzz, on_step)
-        with watching(domain, lambda found: on_step(f"stands still: {found}")):
+
+        def give_up(why: str) -> None:
+            prover.note_failure(why)
+            prover.proof.skipped.append("what comes after it was not proved: mend this first")
+            on_stuck(prover.proof)
+
+        with watching(domain, on_remark, give_up) as prover.watch:
             async with domain.sharing():
                 await prover.run()
     finally:
@@ -101,7 +111,13 @@ async def prove(
 
 
 class _Prover:
-    """Takes the steps of one proof."""
+    """Takes the steps of one proof.
+
+    Attributes:
+        watch: Knows which call failed.
+    """
+
+    watch: CallWatch
 
     def __init__(
         self, subject: Subject, dialogues: int, fuzz: int, on_step: Callable[[str], None]
@@ -123,7 +139,7 @@ class _Prover:
         try:
             await self._prove_tasks()
         except ToolServerError as error:
-            proof.findings.append(subject.about(Check.SERVER, ("tools",), str(error), at_key=True))
+            self.note_failure(str(error))
         if any(_asks_a_judge(subject)):
             proof.skipped.append("no judge was asked: what `judge` predicates want counts as held")
         if proof.findings:
@@ -136,6 +152,15 @@ class _Prover:
         if proof.sound:
             proof.findings += self._unused_tools()
 
+    def note_failure(self, why: str) -> None:
+        """A server failed: a finding, with the call in which it did."""
+        task_id = None
+        if (made := self.watch.failed) is not None:
+            task_id = made.task_id
+            why = f"{f'task {task_id!r}: ' if task_id else ''}{made}: {why}"
+        problem = self.subject.domain.located.problem(("tools",), why, at_key=True)
+        self.proof.findings.append(ProofFinding(Check.SERVER, problem, task_id))
+
     async def _prove_tasks(self) -> None:
         proof, subject = self.proof, self.subject
         self._on_step("tool server")
@@ -144,7 +169,7 @@ class _Prover:
         proof.tools = [tool.name for tool in self._tools]
         proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
-        proof.findings += name_findings(subject, proof.tools, proof.user_tools)
+        proof.findings += name_findings(subject, self._tools, self._user_tools)
         proof.findings += _speech_findings(subject)
         self._on_step("splits")
         proof.findings += split_findings(subject)

@@ -129,7 +129,7 @@ async def _not_found(
     reads: Reads,
 ) -> list[Need]:
     """What no tool that only looks answers, asked with what was told and with what was answered."""
-    world = subject.domain.world_for(task)
+    world = subject.world_for(task)
     left = list(missing)
     known = list(told) if task.user is not None else _pieces(told)
     tried: set[tuple[Who, str, bytes]] = set()

@@ -50,7 +50,7 @@ async def read_findings(
         RewardError: A predicate could not be evaluated.
     """
     domain = subject.domain
-    world = domain.world_for(task)
+    world = subject.world_for(task)
     looks = [(by, tool) for by, offered in reads.items() for tool in offered]
     async with domain.sides(world) as sides:
         run = GoldRun(world)

@@ -53,8 +53,8 @@ async def sync_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:
     domain = subject.domain
     if domain.sync is None:
         return []
-    world = domain.world_for(task)
-    again = domain.world_for(task)
+    world = subject.world_for(task)
+    again = subject.world_for(task)
     async with domain.sides(world) as sides, domain.sides(again) as others:
         if found := _unsettled(subject, task, world):
             return [found]

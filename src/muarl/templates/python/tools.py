@@ -11,7 +11,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 def serve(world: Any) -> MCPServer:
     """All state is in `world`, so that one server can serve all dialogues (`stateless`)."""
-    server = MCPServer("shop")
+    server = MCPServer("NAME")
 
     def find(order_id: str) -> Any:
         if order_id not in world["orders"]:

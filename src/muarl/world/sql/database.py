@@ -9,39 +9,34 @@ dialogues. It all happens without a pause, in the thread of the event loop.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from muarl.world.compare import plain
 from muarl.world.nodes import MapNode
-from muarl.world.sql.columns import refuse_collations, refuse_defaults
+from muarl.world.sql.columns import refuse_collations, refuse_defaults, refuse_namesakes
+from muarl.world.sql.disk import read_file, write_file
 from muarl.world.sql.rows import RowError, check_column, check_json, exactly, patch_row, table_named
-from muarl.world.sql.rules import TOUCHED, Mode, Refused, Rules
+from muarl.world.sql.rules import TOUCHED, Mode, Refused, Rules, refuse_clocks
+from muarl.world.sql.shown import Shown
 from muarl.world.sql.tables import (
     Row,
     Table,
     described,
     in_key_order,
+    names_in,
     quoted,
     referenced,
     says,
-    table_names,
 )
-from muarl.world.sql.text import first_word
+from muarl.world.sql.text import common_tables, first_word
 from muarl.world.sql.transaction import QUERIES, STATEMENTS, Transaction
+from muarl.world.world import put
 
 Result = TypeVar("Result")
-
-_At = tuple[str, str]
-"""Table and key of a row."""
-
-MAX_ROWS_WRITTEN = 10_000
-"""Rows one call may change; more is a statement that lost its WHERE."""
 
 
 class Database:
@@ -65,15 +60,17 @@ class Database:
         self.tables: dict[str, Table] = {}
         self.base: dict[str, dict[str, Row]] = {}
         """Table to key to row, as the domain begins."""
+        self.schema: dict[str, str] = {}
+        """Table, index or view to the SQL that makes it; known once it is ready."""
         self.unordered: dict[str, frozenset[str]] = {}
         """Tables whose keys do not count when worlds are compared, and the columns of the keys."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
         self._connection.execute("PRAGMA recursive_triggers = ON")  # or REPLACE deletes unnoticed
         self._connection.execute("PRAGMA temp_store = MEMORY")
+        self._connection.execute(f"CREATE TEMP TABLE {TOUCHED} (name TEXT, key TEXT)")
         self._rules = Rules(self._connection)
         weakref.finalize(self, self._rules.close)
-        self._shown: dict[_At, Row | None] = {}
-        """Rows in which the database now differs from `base`; None for a row that is not there."""
+        self._shown = Shown(self._connection, self._rules, self.tables, self.base)
 
     def define(self, statement: str) -> None:
         """Run one statement of a schema.
@@ -87,25 +84,52 @@ class Database:
         if word == "CREATE" and says(statement, "AUTOINCREMENT"):
             # Its counter outlives the dialogue that moved it.
             raise Refused("AUTOINCREMENT is not allowed; INTEGER PRIMARY KEY numbers rows as well")
+        refuse_clocks(statement)
         self._rules.start_counting()
-        with self._rules.mode(Mode.SCHEMA):
+        with self._rules.mode(Mode.SCHEMA, statement):
             self._connection.execute(statement)
         if word != "CREATE":
             return
-        for name in set(table_names(self._connection)) - self.tables.keys():
-            with self._rules.mode(Mode.OWN):
-                ordered = in_key_order(self._connection, name, statement)
-                if ordered is not None:
-                    self._connection.execute(f"DROP TABLE main.{quoted(name)}")
-                    self._connection.execute(ordered)
+        for kind, name in names_in(self._connection):
+            if name.lower() not in self._rules.tables:
+                self._rules.tables.add(name.lower())
                 try:
-                    self.tables[name] = described(self._connection, name)
-                    refuse_defaults(self._connection, self._rules, name)
-                    refuse_collations(self._connection, name)
+                    if name.lower().startswith("_muarl"):
+                        raise Refused(f"the name {name!r} is taken: muarl's own begin with _muarl")
+                    take = self._take_view if kind == "view" else self._take_table
+                    take(name, statement)
                 except Refused:
                     self.tables.pop(name, None)
-                    self._connection.execute(f"DROP TABLE main.{quoted(name)}")
+                    self._rules.tables.remove(name.lower())
+                    self._own(f"DROP {kind} IF EXISTS main.{quoted(name)}")
                     raise
+
+    def _take_table(self, name: str, statement: str) -> None:
+        """Take a table that was just created for one of the world's.
+
+        Raises:
+            Refused: No world can have it.
+        """
+        with self._rules.mode(Mode.OWN):
+            ordered = in_key_order(self._connection, name, statement)
+            if ordered is not None:
+                self._connection.execute(f"DROP TABLE main.{quoted(name)}")
+                self._connection.execute(ordered)
+            table = self.tables[name] = described(self._connection, name)
+            refuse_namesakes(table.columns, statement)
+            refuse_defaults(self._connection, self._rules, name)
+            refuse_collations(self._connection, table)
+            for trigger in table.triggers():
+                self._connection.execute(trigger)
+
+    def _take_view(self, name: str, statement: str) -> None:
+        """Compile a view that was just created, which SQLite does not do by itself.
+
+        Raises:
+            Refused: No query could read it.
+        """
+        self._rules.common |= common_tables(statement)
+        refuse_namesakes(self.columns(f"SELECT * FROM {quoted(name)}", []), statement)
 
     def insert(self, table: str, key: str, row: Mapping[str, Any]) -> None:
         """Insert a row of the domain, of which the key may be left out.
@@ -125,12 +149,30 @@ class Database:
         known = table_named(self.tables, table)
         for column in columns:
             check_column(known, (table,), column)
+            if columns.count(column) > 1:
+                raise RowError((table, column), f"column {column!r} is given twice")
         for number, values in enumerate(rows):
             try:
                 with self._rules.mode(Mode.OWN):
                     self._connection.execute(known.insert_of(columns), values)
             except Refused as refused:
                 raise RowError((table, str(number)), str(refused)) from refused
+
+    def unorder(self, name: str) -> None:
+        """Let the keys of a table, which are nothing but SQLite's numbering, not count.
+
+        Raises:
+            RowError: There is no such table, or its keys mean something.
+        """
+        table = table_named(self.tables, name)
+        if not table.numbered:
+            message = "its key is the domain's own; only a table that SQLite numbers can be"
+            raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
+        parents = referenced(self._connection, list(self.tables))
+        if table.key_in_row and name.lower() in parents:
+            message = f"{parents[name.lower()]!r} refers to its keys, so they count"
+            raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
+        self.unordered[name] = frozenset(table.key)
 
     def ready(self, unordered: Sequence[str] = ()) -> None:
         """End the schema: what the tables hold now is what every world begins with.
@@ -140,19 +182,16 @@ class Database:
                 are so in any case.
 
         Raises:
-            RowError: A row refers to none, or a table cannot be unordered.
+            RowError: A row or a table refers to none, a row is none of a world, or a table cannot
+                be unordered.
             Refused: A foreign key is no key of its table.
         """
-        parents = referenced(self._connection, list(self.tables))
         for name in (*unordered, *(t.name for t in self.tables.values() if not t.key_in_row)):
-            table = table_named(self.tables, name)
-            if not table.numbered:
-                message = "its key is the domain's own; only a table that SQLite numbers can be"
-                raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
-            if name.lower() in parents:
-                message = f"{parents[name.lower()]!r} refers to its keys, so they count"
-                raise RowError((name,), f"table {name!r} cannot be unordered: {message}")
-            self.unordered[name] = frozenset(table.key)
+            self.unorder(name)
+        known = {name.lower() for name in self.tables}
+        for parent, child in referenced(self._connection, list(self.tables)).items():
+            if parent not in known:
+                raise RowError((child,), f"table {child!r} refers to {parent!r}, which is no table")
         with self._rules.mode(Mode.OWN):
             orphans = self._connection.execute("PRAGMA foreign_key_check").fetchall()
         for child, _, parent, _ in orphans:
@@ -162,31 +201,31 @@ class Database:
             self.base[table.name] = dict(map(table.document, rows))
             for key, row in self.base[table.name].items():
                 check_json((table.name, key), row)
-        views = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")
-        self._rules.tables = {name.lower() for name in (*self.tables, *(v for (v,) in views))}
-        self._connection.execute(f"CREATE TEMP TABLE {TOUCHED} (name TEXT, key TEXT)")
-        for table in self.tables.values():
-            for trigger in table.notes():
-                self._connection.execute(trigger)
+        made = self._connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")
+        self.schema = dict(made.fetchall())
+        self._own(f"DELETE FROM {TOUCHED}")
         self._connection.execute("PRAGMA foreign_keys = ON")
 
-    def problem(self, statement: str, names: Sequence[str], *, writes: bool) -> str | None:
+    def problem(self, statement: str, names: Sequence[str], *, writes: bool) -> Refused | None:
         """Why a statement with these parameters could not run; None if it could."""
         allowed = STATEMENTS if writes else QUERIES
         if first_word(statement) not in allowed:
-            return f"expected {', '.join(allowed[:-1])} or {allowed[-1]}"
+            return Refused(f"expected {', '.join(allowed[:-1])} or {allowed[-1]}")
         self._rules.start_counting()
         try:
-            with self._rules.mode(Mode.WRITE if writes else Mode.READ):
+            refuse_clocks(statement)
+            with self._rules.mode(Mode.WRITE if writes else Mode.READ, statement):
                 self._connection.execute(f"EXPLAIN {statement}", dict.fromkeys(names)).close()
+            if not writes:
+                refuse_namesakes(self.columns(statement, names), statement)
         except Refused as refused:
-            return str(refused)
+            return refused
         return None
 
     def columns(self, query: str, names: Sequence[str]) -> list[str]:
         """The columns of what a query answers."""
         self._rules.start_counting()
-        with self._rules.mode(Mode.READ):
+        with self._rules.mode(Mode.READ, query):
             rows = self._connection.execute(
                 f"SELECT * FROM (\n{query}\n) LIMIT 0", dict.fromkeys(names)
             )
@@ -220,18 +259,18 @@ class Database:
             Refused: SQL may not run, or failed.
             RowError: What was written is none that a world can hold.
         """
-        self._show(world)
+        self._shown.show(world)
         self._rules.start_counting()
-        with self._transaction():
+        with self._shown.transaction():
             result = work(Transaction(self._connection, self._rules))
-            written = self._written()
+            written = self._shown.written()
         for (table, key), row in written.items():
             rows = world[table]
             if row is not None:
                 rows[key] = row
             elif key in rows:
                 del rows[key]
-            self._shown[table, key] = row
+            self._shown.now((table, key), row)
         return result
 
     def patch(self, world: MapNode, patch: Mapping[str, Any]) -> None:
@@ -263,110 +302,33 @@ class Database:
 
         Raises:
             FileExistsError: There is one.
+            Refused: It cannot be written.
         """
-        self._show(world)
-        if path.exists():
-            raise FileExistsError(f"{path} exists already")
-        with self._rules.mode(Mode.OWN), closing(sqlite3.connect(path)) as file:
-            self._connection.backup(file)
+        self._shown.show(world)
+        beside = {key: value for key, value in plain(world).items() if key not in self.tables}
+        with self._rules.mode(Mode.OWN):
+            write_file(path, self._connection, beside)
 
     def restore(self, world: MapNode, path: Path) -> None:
-        """Give a world the rows of a file that `save` wrote.
+        """Give a world what a file holds that `save` wrote.
 
         Raises:
-            Refused: The file cannot be read, or has other tables.
+            Refused: The file cannot be read, or holds what the tables do not take.
         """
-        try:
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-                rows = {t.name: file.execute(t.read_all).fetchall() for t in self.tables.values()}
-        except sqlite3.Error as error:
-            raise Refused(f"{path} holds no world of these tables: {error}") from error
-        for table in self.tables.values():
-            found = dict(map(table.document, rows[table.name]))
-            present = world[table.name]
-            for key in [key for key in present if key not in found]:
+        found, beside = read_file(path, self.tables)
+        for name, rows in found.items():
+            present = world[name]
+            for key in [key for key in present if key not in rows]:
                 del present[key]
-            for key, row in found.items():
+            for key, row in rows.items():
                 if key not in present or exactly(plain(present[key])) != exactly(row):
                     present[key] = row
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._own("BEGIN")
-        try:
-            yield
-            self._own("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._own("ROLLBACK")
-            raise
+        for key in [key for key in world if key not in self.tables and key not in beside]:
+            del world[key]
+        for key, value in beside.items():
+            put(world, key, value)
+        self._shown.show(world)
 
     def _own(self, statement: str) -> None:
         with self._rules.mode(Mode.OWN):
             self._connection.execute(statement)
-
-    def _written(self) -> dict[_At, Row | None]:
-        """The rows that were touched in this transaction, as they are now.
-
-        Raises:
-            Refused: They are too many.
-            RowError: One holds what is no JSON.
-        """
-        written: dict[_At, Row | None] = {}
-        with self._rules.mode(Mode.OWN):
-            touched = self._connection.execute(
-                f"SELECT DISTINCT name, key FROM {TOUCHED}"
-            ).fetchall()
-            if not touched:
-                return written
-            if len(touched) > MAX_ROWS_WRITTEN:
-                raise Refused(f"it changes more than {MAX_ROWS_WRITTEN:,} rows")
-            self._connection.execute(f"DELETE FROM {TOUCHED}")
-            for name, key in touched:
-                table, values = self.tables[name], json.loads(key)
-                found = self._connection.execute(table.read_one, values).fetchone()
-                row = None if found is None else table.document(found)[1]
-                check_json((name, table.key_of(values)), row)
-                written[name, table.key_of(values)] = row
-        return written
-
-    def _show(self, world: MapNode) -> None:
-        """Let the tables hold what `world` does."""
-        wanted = dict(self._differences(world))
-        stale: dict[_At, Row | None] = {}
-        for at in self._shown.keys() | wanted.keys():
-            base = self.base[at[0]].get(at[1])
-            row = wanted.get(at, base)
-            if exactly(row) != exactly(self._shown.get(at, base)):
-                stale[at] = row
-        if stale:
-            self._put(stale)
-        self._shown = wanted
-
-    def _put(self, rows: Mapping[_At, Row | None]) -> None:
-        """Write rows as they are: what they refer to was checked when the world was written."""
-        self._own("PRAGMA foreign_keys = OFF")
-        try:
-            with self._transaction(), self._rules.mode(Mode.OWN):
-                for name, key in rows:
-                    table = self.tables[name]
-                    self._connection.execute(table.delete, table.key_values(key))
-                for (name, key), row in rows.items():
-                    if row is not None:
-                        table = self.tables[name]
-                        self._connection.execute(table.insert, table.values(key, row))
-                self._connection.execute(f"DELETE FROM {TOUCHED}")
-        finally:
-            self._own("PRAGMA foreign_keys = ON")
-
-    def _differences(self, world: MapNode) -> Iterator[tuple[_At, Row | None]]:
-        """Rows of a world that were written since `base`, as they are there."""
-        for name, base in self.base.items():
-            rows = world._peek(name) if name in world else None
-            if rows is base:
-                continue
-            if not isinstance(rows, MapNode):
-                raise RowError((name,), f"the world's {name!r} is no table any more")
-            changed = rows._changed() if rows._base is base else None
-            for key in {*base, *rows} if changed is None else changed:
-                yield (name, key), plain(rows._peek(key)) if key in rows else None

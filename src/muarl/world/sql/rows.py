@@ -12,7 +12,7 @@ from muarl.json_values import json_problem
 from muarl.world.sql.rules import Refused
 from muarl.world.sql.tables import Row, Table
 
-_NUMBER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class RowError(Refused):
@@ -66,28 +66,55 @@ def patch_row(
         RowError: The table does not take it.
     """
     table = table_named(tables, name)
-    if table.numbered and not _NUMBER.fullmatch(key):
+    if table.numbered and not _is_number(key):
         raise RowError((name, key), _no_number(table, key))
     try:
         values = table.key_values(key)
+        found = connection.execute(table.read_one, values).fetchone()
         if row is None:
+            if found is None:
+                raise RowError((name, key), f"there is no row {key!r} to take away")
+            _check_spelling(table, key, found)
             connection.execute(table.delete, values)
             return
-        if not isinstance(row, Mapping):
-            raise RowError((name, key), "give a row as a mapping from column to value")
-        for column, value in row.items():
-            check_column(table, (name, key), column)
-            if isinstance(value, (Mapping, list)):
-                raise RowError((name, key, column), "a column holds text, a number or nothing")
-        if connection.execute(table.read_one, values).fetchone() is None:
+        _check_columns(table, key, row)
+        if found is None:
             given = {**dict(zip(table.key, values, strict=True)), **row}
             connection.execute(table.insert_of(list(given)), list(given.values()))
         elif row:
             connection.execute(table.update_of(list(row)), [*row.values(), *values])
+        _check_spelling(table, key, connection.execute(table.read_one, values).fetchone())
     except RowError:
         raise
     except (Refused, sqlite3.Error, OverflowError) as error:
         raise RowError((name, key), str(error)) from error
+
+
+def _is_number(key: str) -> bool:
+    return bool(_NUMBER.fullmatch(key)) and -(2**63) <= int(key) < 2**63
+
+
+def _check_columns(table: Table, key: str, row: Any) -> None:
+    """Make sure that what is given of a row are columns of the table, and values of a world."""
+    if not isinstance(row, Mapping):
+        raise RowError((table.name, key), "give a row as a mapping from column to value")
+    for column, value in row.items():
+        at = (table.name, key, column)
+        check_column(table, at[:2], column)
+        if isinstance(value, (Mapping, list)):
+            raise RowError(at, "a column holds text, a number or nothing")
+        if problem := json_problem({column: value}):
+            raise RowError(at, problem)
+        if column in table.key and len(table.key) == 1 and str(value) != key:
+            raise RowError(at, f"{value!r} is another key than {key!r}; leave it out")
+
+
+def _check_spelling(table: Table, key: str, found: Sequence[Any] | None) -> None:
+    """Make sure that a row, found under `key`, is named by it: `01` finds the row `1`."""
+    if found is None:
+        raise RowError((table.name, key), "its columns give it another key; leave those out")
+    if (spelled := table.document(found)[0]) != key:
+        raise RowError((table.name, key), f"write the key {key!r} as {spelled!r}")
 
 
 def _no_number(table: Table, key: str) -> str:

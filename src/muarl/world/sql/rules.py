@@ -13,10 +13,14 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+from muarl.world.sql.clocks import DATE_FUNCTIONS, clock_in, tells_time
+from muarl.world.sql.text import common_tables
+
 MAX_STEPS = 5_000_000
 """Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
 that the same call comes out the same on a loaded machine (law L5)."""
 _STEPS_AT_ONCE = 10_000
+"""So exactly are they counted: a statement that ran before goes on where its last run stopped."""
 
 _SIZES = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,  # of a value or a row, in bytes
@@ -25,9 +29,6 @@ _SIZES = {
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,  # matching may take quadratic time
 }
-
-_ARGUMENTS_BEFORE_NOW = {"strftime": 2, "timediff": 2}
-_DATE_FUNCTIONS = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
 
 _FUNCTIONS = frozenset(
     (
@@ -43,12 +44,14 @@ _FUNCTIONS = frozenset(
         *("->", "->>", "json", "json_array", "json_array_length", "json_extract"),
         *("json_group_array", "json_group_object", "json_insert", "json_object", "json_patch"),
         *("json_quote", "json_remove", "json_replace", "json_set", "json_type", "json_valid"),
-        *_DATE_FUNCTIONS,
+        *DATE_FUNCTIONS,
     )
 )
 
 _TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
 
+_HIDDEN = ("sqlite_", "_muarl", "pragma_")
+"""What the names of tables begin with that are not a domain's."""
 _SCHEMA_TABLES = ("sqlite_master", "sqlite_temp_master")
 
 TOUCHED = "_muarl_touched"
@@ -71,7 +74,32 @@ _NAMES = {
 
 
 class Refused(ValueError):
-    """SQL that may not run, or cannot; the message says why."""
+    """SQL that may not run, or cannot; the message says why.
+
+    Attributes:
+        at: Position in the statement, where it is known.
+    """
+
+    def __init__(self, message: str, at: int | None = None) -> None:
+        self.at = at
+        super().__init__(message)
+
+
+def refuse_clocks(statement: str) -> None:
+    """Refuse a statement in which a call is written that tells the time.
+
+    What only its arguments decide is refused when it is called.
+
+    Raises:
+        Refused: There is one; with its position.
+    """
+    if clock := clock_in(statement):
+        name, at = clock
+        raise Refused(_no_clock(name), at)
+
+
+def _no_clock(name: str) -> str:
+    return f"{name}() may not ask for the time: give it a date"
 
 
 class Mode(Enum):
@@ -105,14 +133,17 @@ class Rules:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.tables: set[str] = set()
         """Tables and views that SQL may name, in lower case."""
+        self.common: set[str] = set()
+        """Names that WITH gives to queries within views, likewise."""
         self._connection = connection
         self._mode = Mode.OWN
+        self._statement = ""
         self._denied = ""
         self._steps = 0
         self._dates = sqlite3.connect(":memory:", check_same_thread=False)
         for limit, size in _SIZES.items():
             connection.setlimit(limit, size)
-        for name in _DATE_FUNCTIONS:
+        for name in DATE_FUNCTIONS:
             connection.create_function(name, -1, self._date_function(name), deterministic=True)
         # It fills in SQLite's own tables when it is first used, which nothing may do later.
         connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
@@ -125,13 +156,18 @@ class Rules:
         self._connection.close()
 
     @contextmanager
-    def mode(self, mode: Mode) -> Iterator[None]:
+    def mode(self, mode: Mode, statement: str = "") -> Iterator[None]:
         """Within the block, what `mode` says may run.
+
+        Args:
+            mode: What may run.
+            statement: What is to run, where the domain has written it.
 
         Raises:
             Refused: SQLite would not run something, or gave up on it.
         """
-        before, self._mode, self._denied = self._mode, mode, ""
+        before, self._mode, self._denied = (self._mode, self._statement), mode, ""
+        self._statement = statement
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning) as error:
@@ -139,7 +175,7 @@ class Rules:
         except OverflowError as error:
             raise Refused("an integer is beyond 64 bits") from error
         finally:
-            self._mode = before
+            self._mode, self._statement = before
 
     def start_counting(self) -> None:
         """A call, or a statement of a schema, begins: it may take `MAX_STEPS` from now on."""
@@ -147,12 +183,10 @@ class Rules:
 
     def _date_function(self, name: str) -> Callable[..., Any]:
         """SQLite's own, which computes with dates but does not tell today's (law L5)."""
-        needed = _ARGUMENTS_BEFORE_NOW.get(name, 1)
 
         def compute(*arguments: Any) -> Any:
-            words = {str(argument).strip().lower() for argument in arguments}
-            if len(arguments) < needed or words & {"now", "localtime", "utc"}:
-                self._denied = f"{name}() may not ask for the time: give it a date"
+            if tells_time(name, arguments):
+                self._denied = _no_clock(name)
                 raise ValueError(self._denied)
             marks = ", ".join("?" * len(arguments))
             return self._dates.execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
@@ -186,10 +220,12 @@ class Rules:
             name = str(two).lower()
             return "" if name in _FUNCTIONS else f"the function {name}() is not allowed"
         if action == sqlite3.SQLITE_READ:
-            return self._table_objection(one)
-        if self._mode is Mode.SCHEMA and (action in _DEFINES or action in _WRITES):
-            return "" if action in _DEFINES else self._table_objection(one)
-        if self._mode is Mode.WRITE and action in _WRITES:
+            # Of what WITH gives, no columns may be read: its rows are counted.
+            counted = two == "" and base is None and self._is_common(str(one).lower())
+            return "" if counted else self._table_objection(one)
+        if self._mode is Mode.SCHEMA and action in _DEFINES:
+            return ""
+        if self._mode in (Mode.SCHEMA, Mode.WRITE) and action in _WRITES:
             # The triggers that note what is written; nothing else has a trigger.
             noted = action == sqlite3.SQLITE_INSERT and (one, base) == (TOUCHED, "temp")
             return "" if noted and by else self._table_objection(one)
@@ -197,12 +233,16 @@ class Rules:
         where = {Mode.SCHEMA: "in a schema", Mode.READ: "in a query", Mode.WRITE: "in a statement"}
         return f"{what} is not allowed {where[self._mode]}"
 
+    def _is_common(self, name: str) -> bool:
+        known = name in self.common or name in common_tables(self._statement)
+        return known and not name.startswith(_HIDDEN)
+
     def _table_objection(self, table: str | None) -> str:
         name = str(table).lower()
         if name in self.tables or name in _TABLE_FUNCTIONS:
             return ""
         # Creating a table writes into SQLite's own, which no statement can do directly.
-        hidden = name.startswith(("sqlite_", "_muarl", "pragma_")) and name not in _SCHEMA_TABLES
+        hidden = name.startswith(_HIDDEN) and name not in _SCHEMA_TABLES
         if self._mode is Mode.SCHEMA and not hidden:
             return ""
         return f"the table {table} is not the domain's"

@@ -31,12 +31,14 @@ class Table:
         name: As it was created.
         columns: In order; computed ones are left out.
         key: Columns that name a row; the number of the row where there are none.
+        kinds: What each of these holds, as SQLite calls it: "integer" or "text".
         numbered: SQLite numbers the rows that come without a key.
     """
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
+    kinds: tuple[str, ...]
     numbered: bool
 
     @property
@@ -57,10 +59,14 @@ class Table:
         if len(self.key) == 1:
             return [key]
         try:
-            values = json.loads(key)
-        except ValueError:
+            values = json.loads(key, parse_constant=lambda _: [])
+        except (ValueError, RecursionError):
             values = None
-        if not isinstance(values, list) or len(values) != len(self.key):
+        if (
+            not isinstance(values, list)
+            or len(values) != len(self.key)
+            or any(isinstance(value, (list, dict)) for value in values)
+        ):
             raise Refused(
                 f"{key!r} is no key of {self.name!r}; write the values of {', '.join(self.key)} as "
                 "a JSON list"
@@ -104,19 +110,40 @@ class Table:
     def _is_key(self) -> str:
         return " AND ".join(f"{quoted(column)} = ?" for column in self.key)
 
-    def notes(self) -> list[str]:
-        """SQL: triggers that note the key of each row that is written."""
+    def triggers(self) -> list[str]:
+        """SQL: what refuses a key that is none, and notes the key of each row that is written."""
 
         def note(which: str) -> str:
             values = ", ".join(f"{which}.{quoted(column)}" for column in self.key)
             return f"INSERT INTO {TOUCHED} VALUES ({text(self.name)}, json_array({values}));"
 
-        both = f"{note('OLD')} {note('NEW')}"
+        check, new, old = self._check, note("NEW"), note("OLD")
         return [
             f"CREATE TEMP TRIGGER {quoted(f'_muarl_{event}_{self.name}')} "
-            f"AFTER {event} ON main.{quoted(self.name)} BEGIN {noted} END"
-            for event, noted in (("INSERT", note("NEW")), ("DELETE", note("OLD")), ("UPDATE", both))
+            f"AFTER {event} ON main.{quoted(self.name)} BEGIN {done} END"
+            for event, done in (
+                ("INSERT", f"{check} {new}"),
+                ("DELETE", old),
+                ("UPDATE", f"{check} {old} {new}"),
+            )
         ]
+
+    @property
+    def _check(self) -> str:
+        if self.numbered:
+            last = 2**63 - 1
+            message = (
+                f"there is no row {last} of {self.name!r}: after it SQLite draws the next number"
+            )
+            return _refusal(f"NEW.{quoted(self.key[0])} = {last}", message)
+        said = {"integer": "INTEGER: a whole number", "text": "TEXT: no BLOB"}
+        return " ".join(
+            _refusal(
+                f"typeof(NEW.{quoted(column)}) <> '{kind}'",
+                f"the key {column!r} of {self.name!r} is {said[kind]}",
+            )
+            for column, kind in zip(self.key, self.kinds, strict=True)
+        )
 
     def document(self, values: Sequence[Any]) -> tuple[str, Row]:
         """Key and row of what `read_all` or `read_one` gave."""
@@ -128,10 +155,12 @@ class Table:
         """What `insert` takes.
 
         Raises:
-            Refused: The row has other columns.
+            Refused: The row has other columns, or another key.
         """
         if row.keys() != set(self.columns):
             raise Refused(f"row {key!r} of {self.name!r} has the columns {', '.join(row)}")
+        if self.key_in_row and (held := self.key_of([row[c] for c in self.key])) != key:
+            raise Refused(f"row {key!r} of {self.name!r} holds the key {held!r}")
         values = [row[column] for column in self.columns]
         return values if self.key_in_row else [key, *values]
 
@@ -162,28 +191,29 @@ def described(connection: sqlite3.Connection, name: str) -> Table:
     """
     info = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
     columns = tuple(column for column, _, _ in info)
-    key = tuple(c for c, _, _ in sorted((row for row in info if row[2]), key=lambda row: row[2]))
-    for column, kind, place in info:
-        if place and not _is_whole_or_text(kind):
-            raise Refused(f"column {column!r} is a key; let it be TEXT or INTEGER, not {kind!r}")
-    if not key:
+    keys = sorted((row for row in info if row[2]), key=lambda row: row[2])
+    for column, declared, _ in keys:
+        if _kind(declared) is None:
+            raise Refused(
+                f"column {column!r} is a key; let it be TEXT or INTEGER, not {declared!r}"
+            )
+    if not keys:
         taken = {column.lower() for column in columns}
         key = tuple(name for name in _ROW_NUMBERS if name not in taken)[:1]
         if not key:
             raise Refused(f"table {name!r} has no primary key")
-        return Table(name, columns, key, numbered=True)
-    return Table(name, columns, key, numbered=not _without_rowid(connection, name))
+        return Table(name, columns, key, ("integer",), numbered=True)
+    kinds = tuple(_kind(declared) or "" for _, declared, _ in keys)
+    key = tuple(column for column, _, _ in keys)
+    return Table(name, columns, key, kinds, numbered=not _without_rowid(connection, name))
 
 
-def table_names(connection: sqlite3.Connection) -> list[str]:
-    """Names of the tables, in the order in which they were created."""
-    return [
-        name
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
-            "ORDER BY rowid"
-        )
-    ]
+def names_in(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Tables and views, "table" or "view" and the name, in the order in which they were created."""
+    return connection.execute(
+        "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY rowid"
+    ).fetchall()
 
 
 def referenced(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:
@@ -219,7 +249,14 @@ def _without_rowid(connection: sqlite3.Connection, name: str) -> bool:
     return bool(found.fetchone()[0])
 
 
-def _is_whole_or_text(kind: str) -> bool:
-    """Whether a declared type has the affinity of whole numbers or of text (SQLite's rules)."""
-    kind = kind.upper()
-    return "INT" in kind or any(word in kind for word in ("CHAR", "CLOB", "TEXT"))
+def _kind(declared: str) -> str | None:
+    """What a column of a declared type holds, if that is whole numbers or text (SQLite's rules)."""
+    declared = declared.upper()
+    if "INT" in declared:
+        return "integer"
+    return "text" if any(word in declared for word in ("CHAR", "CLOB", "TEXT")) else None
+
+
+def _refusal(condition: str, message: str) -> str:
+    """SQL, in a trigger: what was done is undone where a condition holds."""
+    return f"SELECT RAISE(ABORT, {text(message)}) WHERE {condition};"

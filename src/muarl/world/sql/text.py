@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 _TOKEN = re.compile(
@@ -85,6 +86,27 @@ def first_word(sql: str) -> str:
     """The first word, in capitals, or ""."""
     token = next(tokens(sql), None)
     return token.text.upper() if token and token.kind == "word" else ""
+
+
+@lru_cache(maxsize=512)
+def common_tables(sql: str) -> frozenset[str]:
+    """Names, in lower case, that WITH gives to queries in `sql`.
+
+    Example:
+        >>> common_tables("WITH late (id) AS (SELECT 1) SELECT count(*) FROM late")
+        frozenset({'late'})
+    """
+    found = [token for token in tokens(sql) if token.text.upper() not in ("NOT", "MATERIALIZED")]
+    names = set()
+    for index, token in enumerate(found[:-1]):
+        if token.text.upper() == "AS" and found[index + 1].text == "(" and index:
+            before = index - 1
+            if found[before].text == ")":  # its columns
+                while before and found[before].text != "(":
+                    before -= 1
+                before -= 1
+            names.add(found[before].text.strip("'\"`[]").lower())
+    return frozenset(names)
 
 
 def trailing_words(sql: str) -> set[str]:

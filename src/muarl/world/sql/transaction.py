@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from muarl.world.sql.columns import refuse_namesakes
 from muarl.world.sql.rules import Mode, Refused, Rules
 from muarl.world.sql.tables import Row
 from muarl.world.sql.text import first_word
@@ -33,14 +34,12 @@ class Transaction:
         """
         if first_word(query) not in QUERIES:
             raise Refused(f"a query begins with {', '.join(QUERIES[:-1])} or {QUERIES[-1]}")
-        with self._rules.mode(Mode.READ):
+        with self._rules.mode(Mode.READ, query):
             rows = self._connection.execute(query, parameters)
             columns = [column[0] for column in rows.description]
             found = rows.fetchall() if limit is None else rows.fetchmany(limit)
             rows.close()
-        twice = next((name for name in columns if columns.count(name) > 1), None)
-        if twice is not None:  # which of them a predicate or a guard meant cannot be told
-            raise Refused(f"two columns are named {twice!r}; give each a name of its own with AS")
+        refuse_namesakes(columns, query)
         return [dict(zip(columns, row, strict=True)) for row in found]
 
     def write(self, statement: str, parameters: Mapping[str, Any]) -> None:
@@ -49,5 +48,5 @@ class Transaction:
         Raises:
             Refused: It may not run, or failed.
         """
-        with self._rules.mode(Mode.WRITE):
+        with self._rules.mode(Mode.WRITE, statement):
             self._connection.execute(statement, parameters).close()

@@ -18,17 +18,26 @@ class SqlWorld(World):
     Args:
         database: Ready; the world begins with its rows.
         beside: What else is in the world at its beginning, which is no table.
+
+    Raises:
+        ValueError: Something beside has the name of a table.
     """
 
     __slots__ = ("database",)
 
     def __init__(self, database: Database, beside: Mapping[str, Any] | None = None) -> None:
+        if twice := database.base.keys() & (beside or {}).keys():
+            raise ValueError(f"{min(twice)!r} is a table, and cannot be anything else")
         super().__init__({**database.base, **beside} if beside else database.base)
         self.database = database
 
     @property
     def unordered(self) -> Mapping[str, frozenset[str]]:
         return self.database.unordered
+
+    @property
+    def schema(self) -> Mapping[str, str]:
+        return self.database.schema
 
     def fork(self, patch: Mapping[str, Any] | None = None) -> SqlWorld:
         """A new world with the same content, and rows merged over it.
@@ -70,15 +79,15 @@ class SqlWorld(World):
         return self.database.query(self, sql, parameters or {}, limit)
 
     def save(self, path: Path) -> None:
-        """Write it as an SQLite file, which must not exist yet."""
+        """Write it, with what is no table, as an SQLite file, which must not exist yet."""
         self.database.save(self, path)
 
     def restored(self, path: Path) -> SqlWorld:
         """The world that `save` wrote.
 
         Raises:
-            Refused: The file cannot be read, or has other tables.
+            Refused: The file cannot be read, or holds what the tables do not take.
         """
-        world = SqlWorld(self.database)
+        world = self._fresh()
         self.database.restore(world, path)
         return world
