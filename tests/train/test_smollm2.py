@@ -84,8 +84,10 @@ def test_a_rollout_and_an_update_of_a_real_model(smollm2: Path, tmp_path: Path) 
             "tasks_per_iteration": 2,
             "updates_per_iteration": 1,
             "lr": 1e-5,
+            # It earns nothing yet: what it says is punished for its length, whatever the others say.
             "baseline": "none",
-            "kl_coef": 0.001,  # keeps groups in which all earned the same
+            "overlong": {"max_tokens": 24, "buffer_tokens": 24},
+            "kl_coef": 0.001,
             "freeze_embeddings": False,
         },
         kernel={"checkpointing": True, "max_tokens": 1024},
@@ -94,7 +96,8 @@ def test_a_rollout_and_an_update_of_a_real_model(smollm2: Path, tmp_path: Path) 
     (round_,) = carry_out(run_file, tmp_path / "out")
     assert round_["faults"] == 0
     assert round_["trained_tokens"] > 50
-    assert round_["max_logprob_gap"] < 1e-2
+    assert round_["grad_norm"] > 0.1
+    assert round_["max_logprob_gap"] < 1e-3
     assert round_["first_ratio_mean"] == pytest.approx(1, abs=1e-3)
     assert round_["token_drift"] == 0
     assert round_["fork_rate"] == 0

@@ -11,6 +11,7 @@ from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.demonstrations import demonstrations
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
+from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer
 from muarl.scheduler.rounds import Interrupted
 from muarl.seeds import generator
@@ -100,6 +101,7 @@ def _steps(
         whole = step % _STEPS_PER_CHECKPOINT == 0 or ended
         if step % 10 == 0 or ended:
             figures = msgspec.to_builtins(metrics)
+            figures["lr"] = cold_start_lr(step - 1, spec, steps=steps)
             if whole and apart:
                 figures["held_out_loss"] = held_out_loss(trainer, apart)
             at.folder.log("cold_start", step=step, **figures)
