@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from muarl.data.progress import unfit_items
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
@@ -27,6 +28,7 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     domain = load_domain_of(run)
     refuse_unfit(run, domain)
     await domain.tools()
+    run.refuse(await _unfit_items(run.spec, domain))
     return domain
 
 
@@ -52,6 +54,15 @@ async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
         ToolServerError: The tool server does not start.
     """
     return await domain.content(sorted({run.eval.split, *training_splits(run)}))
+
+
+async def _unfit_items(run: RunSpec, domain: Domain) -> list[Finding]:
+    """What is wrong with the checklist that turns are credited by."""
+    checklist = None if run.grpo is None else run.grpo.credit.checklist
+    if checklist is None or checklist.items is None:
+        return []
+    found = await unfit_items(domain, checklist.items)
+    return [finding.below("grpo", "credit", "checklist", "items") for finding in found]
 
 
 def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
