@@ -25,6 +25,8 @@ FailureClass = Literal[
 
 
 class _Curriculum(Spec):
+    """What all curricula have."""
+
     waiting: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Share of an iteration's tasks, at least one, that go to those that have waited longest. With m
     such places and N tasks, each is played at least once in any N / m iterations."""
