@@ -124,3 +124,18 @@ def test_eight_bits_hold_a_quarter_learn_alike_and_are_taken_up_again() -> None:
     resumed.step(1e-3)
     for mine, other in zip(small.parameters(), again.parameters(), strict=True):
         assert torch.equal(mine, other)
+
+
+def test_a_rate_that_warms_up_and_falls_along_a_cosine() -> None:
+    spec = GrpoSpec(
+        iterations=10,
+        lr=1.0,
+        lr_warmup_iterations=1,
+        lr_decay_iterations=4,
+        lr_decay="cosine",
+        lr_end=0.0,
+    )
+    rates = [grpo_lr(iteration, spec) for iteration in range(10)]
+    assert rates[:6] == [0.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+    half = math.sqrt(0.5)
+    assert rates[6:] == pytest.approx([(1 + half) / 2, 0.5, (1 - half) / 2, 0.0])
