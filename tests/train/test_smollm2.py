@@ -104,7 +104,7 @@ def test_a_rollout_and_an_update_of_a_real_model(smollm2: Path, tmp_path: Path) 
     trained = load_model(tmp_path / "out" / "model")
     assert weights_checksum(trained) != weights_checksum(load_model(smollm2))
     again = Renderer(TextTokenizer.load(tmp_path / "out" / "model"))
-    episodes = list(read_journal(tmp_path / "out" / "journal"))
+    episodes = list(read_journal(tmp_path / "out" / "episodes.journal"))
     words = " ".join(turn.message.content for e in episodes for turn in e.turns)
     assert len(words.split()) > 20
     assert again.stop_token_ids == Renderer(TextTokenizer.load(smollm2)).stop_token_ids
