@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -50,7 +51,11 @@ def tokenizer(template: str | None, controls: list[str], eos: str) -> TextTokeni
     )
     bare.train_from_iterator([], trainer)
     settings = {"eos_token": eos, "bos_token": controls[0], "chat_template": template}
-    return TextTokenizer(bare, "a test's", settings)
+    return TextTokenizer(bare, "a test's", beside(settings))
+
+
+def beside(settings: dict[str, Any]) -> dict[str, bytes]:
+    return {"tokenizer_config.json": json.dumps(settings).encode()}
 
 
 def chatml() -> TextTokenizer:
@@ -184,7 +189,7 @@ def test_a_tokenizer_that_joins_across_messages_is_refused() -> None:
     glued = TextTokenizer(
         Tokenizer.from_str(json.dumps(joined)),
         "a test's",
-        {"eos_token": "<|im_end|>", "chat_template": CHATML},
+        beside({"eos_token": "<|im_end|>", "chat_template": CHATML}),
     )
     with pytest.raises(SetupError, match="encodes a message otherwise"):
         Renderer(glued)

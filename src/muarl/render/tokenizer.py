@@ -28,6 +28,13 @@ _MARKUP_TOKENS = (
 )
 
 
+_BESIDE = ("tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+"""What a model's folder may hold beside `tokenizer.json` and whoever serves the model reads."""
+_CONFIG = (
+    b'{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
+    b'"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+)
+
 # The text of a system block, which the domain's author and the template itself write.
 _SYSTEM = "system\n"
 # A thinking block, as the template opens it. No message begins so: they follow their role's name.
@@ -47,19 +54,20 @@ class TextTokenizer:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, name_or_path: str, settings: Mapping[str, Any] | None = None
+        self, tokenizer: Tokenizer, name_or_path: str, beside: Mapping[str, bytes] | None = None
     ) -> None:
-        """Take a tokenizer over.
+        """Wrap.
 
         Args:
-            tokenizer: Of the `tokenizers` library.
-            name_or_path: For messages.
-            settings: What a model's folder says beside it; None is that of the tiny ones made here.
+            tokenizer: Text to ids and back.
+            name_or_path: Where it is from.
+            beside: Files that came with it, such as a chat template, to be saved with it.
         """
+        self._beside = dict(beside or {"tokenizer_config.json": _CONFIG})
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.name_or_path = name_or_path
-        self._settings = dict(_TINY if settings is None else settings)
+        self._settings = _settings(name_or_path, self._beside)
         self.named_tokens = {
             name: text
             for name in ("bos_token", "eos_token", "pad_token", "unk_token")
@@ -87,17 +95,18 @@ class TextTokenizer:
         """
         path = folder / "tokenizer.json"
         try:
-            return cls(Tokenizer.from_file(str(path)), str(folder), _settings(folder))
-        except SetupError:
-            raise
+            tokenizer = Tokenizer.from_file(str(path))
+            there = [folder / name for name in _BESIDE if (folder / name).is_file()]
+            beside = {path.name: path.read_bytes() for path in there}
         except Exception as error:  # the tokenizers library raises bare Exception
             raise SetupError(
                 f"no tokenizer could be read from {path}: {error}. "
                 "A model folder needs tokenizer.json beside config.json."
             ) from error
+        return cls(tokenizer, str(folder), beside)
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and the config that transformers and vLLM expect beside it."""
+        """Write `tokenizer.json` and beside it what transformers and vLLM expect, or what it came with."""
         self._tokenizer.encode_special_tokens = False
         try:
             # The tokenizers library raises bare Exception.
@@ -105,10 +114,9 @@ class TextTokenizer:
                 self._tokenizer.save(str(folder / "tokenizer.json"))
         finally:
             self._tokenizer.encode_special_tokens = True
-        with saving(folder / "tokenizer_config.json"):
-            (folder / "tokenizer_config.json").write_text(
-                json.dumps(self._settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-            )
+        for name, content in self._beside.items():
+            with saving(folder / name):
+                (folder / name).write_bytes(content)
 
     @property
     def chat_template(self) -> str | None:
@@ -169,32 +177,20 @@ class TextTokenizer:
         return [self._tokenizer.token_to_id(token) for token in tokens]
 
 
-_TINY = {
-    "tokenizer_class": "PreTrainedTokenizerFast",
-    "eos_token": "<|im_end|>",
-    "pad_token": "<|endoftext|>",
-    "clean_up_tokenization_spaces": False,
-}
-
-
-def _settings(folder: Path) -> dict[str, Any]:
+def _settings(name: str, beside: Mapping[str, bytes]) -> dict[str, Any]:
     """`tokenizer_config.json`, with the chat template that may stand in a file of its own.
 
     Raises:
         SetupError: It is no JSON object.
     """
-    path = folder / "tokenizer_config.json"
-    if not path.is_file():
-        return dict(_TINY)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SetupError(f"{path} cannot be read: {error}") from error
+        found = json.loads(beside.get("tokenizer_config.json", _CONFIG))
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{name}: tokenizer_config.json cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise SetupError(f"{path} holds no JSON object")
-    template = folder / "chat_template.jinja"
-    if template.is_file():
-        found["chat_template"] = template.read_text(encoding="utf-8", errors="replace")
+        raise SetupError(f"{name}: tokenizer_config.json holds no JSON object")
+    if "chat_template.jinja" in beside:
+        found["chat_template"] = beside["chat_template.jinja"].decode("utf-8", "replace")
     elif isinstance(found.get("chat_template"), list):  # several by name
         named = {t.get("name"): t.get("template") for t in found["chat_template"]}
         found["chat_template"] = named.get("default")
