@@ -49,7 +49,7 @@ async def shown(domain: Domain, count: int = 4) -> list[Episode]:
 async def test_her_tokens_and_no_others_are_learned(shop: Domain) -> None:
     tasks = {task.id: task for task in shop.tasks("train")}
     for episode in await shown(shop):
-        samples, lost = await role_reversed(shop, tasks, [episode], renderer())
+        (samples,), lost = await role_reversed(shop, tasks, [episode], renderer())
         assert not lost
         (sample,) = samples
         said = [TOKENIZER.decode(sample.token_ids[a:b]) for a, b in sample.messages()]
@@ -122,7 +122,7 @@ async def test_what_she_did_on_her_device_is_learned_too(tmp_path: Path) -> None
         renderer=renderer(),
         limits=LIMITS,
     ).run()
-    samples, lost = await role_reversed(domain, {task.id: task}, [episode], renderer())
+    (samples,), lost = await role_reversed(domain, {task.id: task}, [episode], renderer())
     assert not lost
     (sample,) = samples
     said = [TOKENIZER.decode(sample.token_ids[a:b]) for a, b in sample.messages()]
@@ -135,6 +135,6 @@ async def test_what_she_did_on_her_device_is_learned_too(tmp_path: Path) -> None
 async def test_one_that_does_not_fit_is_lost_and_said_why(shop: Domain) -> None:
     tasks = {task.id: task for task in shop.tasks("train")}
     (episode,) = await shown(shop, 1)
-    samples, (why,) = await role_reversed(shop, tasks, [episode], renderer(), context_tokens=30)
-    assert not samples
+    dialogues, (why,) = await role_reversed(shop, tasks, [episode], renderer(), context_tokens=30)
+    assert not dialogues
     assert why.startswith(f"{episode.key}: her context of 30 tokens is used up")

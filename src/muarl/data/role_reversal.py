@@ -33,12 +33,17 @@ class Reversed(NamedTuple):
     """The user's side of some dialogues.
 
     Attributes:
-        samples: Hers, with what she said as what was sampled.
-        lost: Dialogues that are no such samples, and why.
+        dialogues: Of each, her samples, with what she said as what was sampled.
+        lost: Those that give none, and why.
     """
 
-    samples: list[Sample]
+    dialogues: list[list[Sample]]
     lost: list[str]
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Those of all dialogues."""
+        return [sample for dialogue in self.dialogues for sample in dialogue]
 
 
 async def role_reversed(
@@ -63,7 +68,7 @@ async def role_reversed(
         await anyio.lowlevel.checkpoint()  # thousands of them: others have their turn
         persona = domain.spec.personas[episode.persona]
         try:
-            found.samples.extend(
+            found.dialogues.append(
                 await _turned(
                     episode, tasks[episode.key.task_id], persona, renderer, context_tokens
                 )

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.kernel import KernelSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
 from muarl.spec.perturb import PerturbSpec
 from muarl.spec.training import CheckpointSpec
@@ -120,6 +121,8 @@ class RunSpec(Spec):
     """Left out: start from the model as it is."""
     grpo: GrpoSpec | None = None
     """Left out: no reinforcement learning."""
+    kernel: KernelSpec = KernelSpec()
+    """How updates are computed."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
     checkpoint: CheckpointSpec = CheckpointSpec()

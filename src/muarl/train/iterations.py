@@ -54,7 +54,8 @@ async def iterate(
     """
     spec = at.run.grpo
     assert spec is not None
-    trainer = Trainer.for_grpo(at.model, spec)
+    trainer = Trainer.for_grpo(at.model, spec, at.run.kernel)
+    at.progress.note(str(trainer.found))
     stage, first = stage_of(at.folder.checkpoint)
     if stage == "grpo":
         load_checkpoint(at.folder.checkpoint, trainer)

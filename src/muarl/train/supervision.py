@@ -17,17 +17,27 @@ from muarl.data.role_reversal import role_reversed
 from muarl.errors import TrainError
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
+from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer
-from muarl.record import Episode, Sample
+from muarl.record import Episode
 from muarl.scheduler.rounds import Interrupted
 from muarl.seeds import generator
 from muarl.spec.model import ColdStartSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.cold_start import cold_start
-from muarl.train.models import samples_of
+from muarl.train.cold_start import (
+    Dialogue,
+    cold_start,
+    dialogues_of,
+    held_out_loss,
+    hold_out,
+    total_epochs,
+    total_steps,
+)
 from muarl.train.stage import stage_of
 
 _STEPS_PER_CHECKPOINT = 100
+_MANY_EPOCHS = 3
+"""Beyond which a cold start is warned of: see `docs/kernel.md`."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ class _Pupil:
         model: Moves.
         spec: How.
         checkpoint: Where it got to.
-        samples: What it learns of dialogues.
+        dialogues: What it learns of episodes.
     """
 
     phase: str
@@ -48,7 +58,7 @@ class _Pupil:
     model: PreTrainedModel
     spec: ColdStartSpec
     checkpoint: Path
-    samples: Callable[[Sequence[Episode]], Awaitable[list[Sample]]]
+    dialogues: Callable[[Sequence[Episode]], Awaitable[list[Dialogue]]]
 
 
 async def supervise(at: RunAtWork) -> None:
@@ -58,12 +68,12 @@ async def supervise(at: RunAtWork) -> None:
         Interrupted: A stop was requested; where it got to is in the checkpoint.
     """
 
-    async def samples(episodes: Sequence[Episode]) -> list[Sample]:
-        return samples_of(episodes)
+    async def dialogues(episodes: Sequence[Episode]) -> list[Dialogue]:
+        return dialogues_of(episodes)
 
     if (spec := at.run.cold_start) is not None:
         checkpoint = at.folder.checkpoint
-        await _supervise(at, _Pupil(COLD_START, "", at.model, spec, checkpoint, samples))
+        await _supervise(at, _Pupil(COLD_START, "", at.model, spec, checkpoint, dialogues))
 
 
 async def supervise_user(at: RunAtWork) -> None:
@@ -77,7 +87,7 @@ async def supervise_user(at: RunAtWork) -> None:
         return
     tasks = {task.id: task for task in at.domain.tasks(spec.split)}
 
-    async def samples(episodes: Sequence[Episode]) -> list[Sample]:
+    async def dialogues(episodes: Sequence[Episode]) -> list[Dialogue]:
         turned = await role_reversed(
             *(at.domain, tasks, episodes, hers.renderer), context_tokens=hers.spec.context_tokens
         )
@@ -86,11 +96,11 @@ async def supervise_user(at: RunAtWork) -> None:
                 f"{len(turned.lost)} of {len(episodes)} expert dialogues are nothing for the user's "
                 f"model to learn from; the first: {turned.lost[0]}"
             )
-        return turned.samples
+        return turned.dialogues
 
     checkpoint = at.folder.user_checkpoint
     await _supervise(
-        at, _Pupil(USER_COLD_START, " of the user", hers.model, spec, checkpoint, samples)
+        at, _Pupil(USER_COLD_START, " of the user", hers.model, spec, checkpoint, dialogues)
     )
 
 
@@ -99,7 +109,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
     stage, first_step = stage_of(pupil.checkpoint)
     if stage != COLD_START:
         return
-    trainer = Trainer.for_cold_start(pupil.model)
+    trainer = Trainer.for_cold_start(pupil.model, spec, at.run.kernel)
     if first_step:
         load_checkpoint(pupil.checkpoint, trainer)
     if first_step == spec.steps:
@@ -121,28 +131,51 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
     success = summarise(episodes).success
     at.progress.note(f"{len(episodes)} expert dialogues verified by replay; success {success}")
     at.folder.keep_lines(lambda line: line["kind"] != pupil.phase or line["step"] <= first_step)
-    samples = await pupil.samples(episodes)
-    at.progress.phase(f"cold start{pupil.of}", spec.steps)
-    await anyio.to_thread.run_sync(_steps, at, pupil, trainer, samples, first_step)
-    if trainer.num_updates < spec.steps:
+    learned, apart = hold_out(episodes, spec.held_out, generator(at.run.seed, "cold start apart"))
+    dialogues, measured = [await pupil.dialogues(side) for side in (learned, apart)]
+    steps, epochs = total_steps(spec, dialogues), total_epochs(spec, dialogues)
+    if first_step >= steps:
+        return
+    at.progress.note(str(trainer.found))
+    if epochs > _MANY_EPOCHS:
+        at.progress.note(
+            f"the cold start learns from each dialogue {epochs:.1f} times: that lowers its loss, and "
+            "can lower what reinforcement learning reaches. Choose by the curve after it, not by this"
+        )
+    at.progress.phase(f"cold start{pupil.of}", steps)
+    await anyio.to_thread.run_sync(
+        _steps, at, pupil, trainer, dialogues, measured, first_step, steps
+    )
+    if trainer.num_updates < steps:
         raise Interrupted
 
 
 def _steps(
-    at: RunAtWork, pupil: _Pupil, trainer: Trainer, samples: Sequence[Sample], first_step: int
+    at: RunAtWork,
+    pupil: _Pupil,
+    trainer: Trainer,
+    dialogues: Sequence[Dialogue],
+    apart: Sequence[Dialogue],
+    first_step: int,
+    steps: int,
 ) -> None:
     """Runs in a worker thread, so that the display and Ctrl-C stay alive."""
     spec = pupil.spec
 
     def after(step: int, metrics: SftMetrics) -> bool:
         # Looked at once, so that a step that is the last is saved as such.
-        ended = step == spec.steps or at.stop.requested
+        ended = step == steps or at.stop.requested
+        whole = step % _STEPS_PER_CHECKPOINT == 0 or ended
         if step % 10 == 0 or ended:
-            at.folder.log(pupil.phase, step=step, **msgspec.to_builtins(metrics))
+            figures = msgspec.to_builtins(metrics)
+            figures["lr"] = cold_start_lr(step - 1, spec, steps=steps)
+            if whole and apart:
+                figures["held_out_loss"] = held_out_loss(trainer, apart)
+            at.folder.log(pupil.phase, step=step, **figures)
             at.progress.advance(step, loss=metrics.loss)
-        if step % _STEPS_PER_CHECKPOINT == 0 or ended:
+        if whole:
             save_checkpoint(pupil.checkpoint, trainer, {"stage": COLD_START, "step": step})
         return not ended
 
     rng = generator(at.run.seed, f"cold start order{pupil.of}")
-    cold_start(trainer, samples, spec, rng, first_step=first_step, after_step=after)
+    cold_start(trainer, dialogues, spec, rng, first_step=first_step, after_step=after)

@@ -55,7 +55,7 @@ class UserLearning:
         self._engine, self._past = engine, past
         self._sync_gap: float | None = None
         self._cold = load_model(cold_model)
-        self._trainer = Trainer.for_grpo(hers.model, spec)
+        self._trainer = Trainer.for_grpo(hers.model, spec, at.run.kernel)
         self._learner = Learner(self._trainer, self._cold, spec, temperature=temperature)
 
     async def begin(self, first: int) -> None:
