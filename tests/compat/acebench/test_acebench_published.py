@@ -1,6 +1,7 @@
 """What the published solutions come to; the figures are those measured with the official code."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,7 @@ from muarl.compat.acebench.entries import KINDS, LANGUAGES, entries, first_recor
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world
 from muarl.compat.acebench.score import end_to_end, mended, saved, strictly_end_to_end
+from muarl.compat.acebench.solutions import solution
 from muarl.errors import RecordError
 
 
@@ -46,6 +48,30 @@ def test_published_solutions_reach_the_published_ends_as_often_as_measured(publi
         ("zh", "multi_turn"): 29,
         ("zh", "multi_step"): 12,
     }
+
+
+def test_with_what_they_lack_all_published_solutions_reach_their_ends(published):
+    for language in LANGUAGES:
+        records = first_records(published, language)
+        for kind in KINDS:
+            for entry in entries(published, language, kind).values():
+                config = (entry.involved, entry.initial_config, language, records)
+                _calls, reaches = solution(entry, partial(initial_world, *config))
+                assert reaches, entry.id
+
+
+def test_one_message_that_changes_nothing_solves_what_has_a_misspelt_class_but_not_strictly(
+    published,
+):
+    for language in LANGUAGES:
+        for kind in KINDS:
+            group = entries(published, language, kind).values()
+            ends = {
+                entry.id: (played(published, entry, ["[nothing]"]), entry.gold) for entry in group
+            }
+            solved = [name for name, (end, gold) in ends.items() if end_to_end(end, gold).valid]
+            assert solved == (["agent_multi_turn_7"] if kind == "multi_turn" else [])
+            assert not any(strictly_end_to_end(end, gold) for end, gold in ends.values())
 
 
 def test_missing_data_is_an_error_that_names_the_file(tmp_path):
