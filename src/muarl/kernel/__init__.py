@@ -3,6 +3,7 @@
 Reading order, a page each:
 
     model       build, load, save a causal language model
+    lora        adapters beside its weights, which are trained instead of them
     batch       samples -> micro-batches that share a prefix
     logprobs    log-probs of sampled tokens, and of no other
     advantage   rewards of a group -> advantages

@@ -3,7 +3,8 @@
     checkpoint/
         000003/                 a complete older one, in case
         000004/                 the newest
-            config.json, model.safetensors    in Hugging Face form
+            config.json, model.safetensors    in Hugging Face form; or, where adapters are trained,
+            adapter_config.json, adapter_model.safetensors    those alone, in peft's form
             optimizer.safetensors             moments and counters of the optimizer
             state.json                        counters, and checksums of the two above
         .000005.writing/        what a killed process left; the next save removes it
@@ -24,9 +25,12 @@ import msgspec
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
-from muarl.kernel.model import load_model, save_model, tensors_checksum, weights_checksum
+from muarl.kernel.lora import adapter_weights, has_adapters, read_adapters, save_adapters
+from muarl.kernel.model import load_model, save_model, tensors_checksum
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
 from muarl.record.whole import whole_folder
@@ -68,13 +72,16 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
     older = _complete(folder)
     target = folder / f"{int(older[-1].name) + 1 if older else 1:06d}"
     with whole_folder(target) as draft:
-        save_model(trainer.model, draft)
+        if has_adapters(trainer.model):
+            save_adapters(trainer.model, draft)
+        else:
+            save_model(trainer.model, draft)
         state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
         save_file(state, draft / "optimizer.safetensors")
         content = {
             "version": CHECKPOINT_VERSION,
             "num_updates": trainer.num_updates,
-            "weights": weights_checksum(trainer.model),
+            "weights": tensors_checksum(_trained(trainer.model)),
             "optimizer": tensors_checksum(state),
             "counters": dict(counters),
         }
@@ -113,12 +120,12 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     path = complete[-1]
     state = _read_state(path)
     try:
-        saved = load_model(path, dtype=trainer.model.dtype)
+        saved = _read_weights(path, trainer.model)
         moments = load_file(path / "optimizer.safetensors")
     except (OSError, SafetensorError, SetupError) as error:
         raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
     for what, found, expected in (
-        ("weights are", weights_checksum(saved), state.weights),
+        ("weights are", tensors_checksum(saved), state.weights),
         ("optimizer state is", tensors_checksum(moments), state.optimizer),
     ):
         if found != expected:
@@ -126,16 +133,28 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
                 f"checkpoint `{path}` is damaged: its {what} not what it was saved with. "
                 "Remove the folder to resume from the one before"
             )
-    ours, theirs = (dict(model.named_parameters()) for model in (trainer.model, saved))
-    shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, theirs)]
+    ours = _trained(trainer.model)
+    shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, saved)]
     if shapes[0] != shapes[1]:
         raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
     trainer.optimizer.load_state(moments)
     with torch.no_grad():
         for name, parameter in ours.items():
-            parameter.copy_(theirs[name])
+            parameter.copy_(saved[name])
     trainer.num_updates = state.num_updates
     return state.counters
+
+
+def _trained(model: PreTrainedModel) -> Mapping[str, Tensor]:
+    """What training may move, by name."""
+    return adapter_weights(model) or dict(model.named_parameters())
+
+
+def _read_weights(path: Path, model: PreTrainedModel) -> Mapping[str, Tensor]:
+    """What a checkpoint holds of them."""
+    if has_adapters(model):
+        return read_adapters(model, path)
+    return dict(load_model(path, dtype=model.dtype).named_parameters())
 
 
 def _complete(folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError
+from muarl.kernel.lora import adapter_weights
 from muarl.spec.grpo import GrpoSpec
 
 
@@ -74,15 +75,17 @@ class Optimizer:
 def adamw(
     model: PreTrainedModel, *, freeze_embeddings: bool, weight_decay: float = 0.0
 ) -> Optimizer:
-    """AdamW with betas (0.9, 0.95), for GRPO.
+    """AdamW with betas (0.9, 0.95), for GRPO; where the model has adapters, on those alone.
 
     With frozen embeddings (and a tied output layer), Adam's normalised steps cannot carry rarely
     seen tokens away.
     """
     frozen = _embeddings(model) if freeze_embeddings else set()
-    for parameter in model.parameters():
-        parameter.requires_grad_(parameter not in frozen)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    chosen = set(adapter_weights(model).values()) or set(model.parameters()) - frozen
+    model.requires_grad_(False)
+    trained = [parameter for parameter in model.parameters() if parameter in chosen]
+    for parameter in trained:
+        parameter.requires_grad_(True)
     return Optimizer({"adamw": _adamw(trained, weight_decay)}, model)
 
 

@@ -14,6 +14,7 @@ from muarl.kernel.aggregation import token_shares
 from muarl.kernel.batch import MicroBatch, make_micro_batches
 from muarl.kernel.correction import Mismatch, importance_correction
 from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
+from muarl.kernel.lora import has_adapters
 from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
 from muarl.record.sample import Sample
@@ -96,12 +97,14 @@ class Trainer:
 
     @classmethod
     def for_cold_start(cls, model: PreTrainedModel) -> Trainer:
-        """Muon, all parameters."""
+        """Muon, all parameters; of a model with adapters AdamW, those alone."""
+        if has_adapters(model):
+            return cls(model, adamw(model, freeze_embeddings=True))
         return cls(model, muon(model))
 
     @classmethod
     def for_grpo(cls, model: PreTrainedModel, spec: GrpoSpec) -> Trainer:
-        """AdamW, embeddings frozen if the spec says so."""
+        """AdamW, embeddings frozen if the spec says so; of a model with adapters those alone."""
         optimizer = adamw(
             model, freeze_embeddings=spec.freeze_embeddings, weight_decay=spec.weight_decay
         )

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.lora import LoraSpec
 from muarl.spec.perturb import PerturbSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 
@@ -60,12 +61,24 @@ class TinyModelSpec(Spec):
 
 
 class ModelSpec(OneOf):
-    """The policy's model: one of these."""
+    """The policy's model: `tiny` or `path`, and what of it is trained."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "maxProperties": 2,
+            "oneOf": [{"required": ["tiny"]}, {"required": ["path"]}],
+        }
+    )
+    beside = frozenset({"lora"})
 
     tiny: TinyModelSpec | None = None
     """Built and trained from nothing."""
     path: str | None = None
     """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
+    lora: LoraSpec | None = None
+    """Train adapters beside the weights, and leave those as they are. Left out, all weights are
+    trained."""
 
 
 class AtOnceSpec(Spec):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio.to_thread
-from transformers import PreTrainedModel
 
 from muarl.curriculum import Curriculum
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
+from muarl.kernel.lora import adapters_off, has_adapters
 from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
@@ -36,6 +37,10 @@ from muarl.train.weights import Engine
 _KL_SAMPLES = 32
 """Samples of a round on which the divergence from the cold start is measured when it is not held
 down: enough for a curve, cheap enough to have in every round."""
+
+
+Reference = Callable[[Sequence[Sample]], list[list[float]]]
+"""Log-probs of samples, laid out like theirs, under the policy that GRPO began with."""
 
 
 class Learned(NamedTuple):
@@ -71,13 +76,26 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     else:
         first = 0
     await engine.sync(first)
-    reference = load_model(cold_model)
+    reference = _reference(at, cold_model)
     at.folder.keep_lines(lambda line: line["kind"] != "iteration" or line["iteration"] < first)
     users = UsersWatched(at.domain, at.folder.lines())
     curriculum = _curriculum(at, first)
     at.progress.phase("GRPO", spec.iterations)
     for iteration in range(first, spec.iterations):
         await _iteration(at, iteration, trainer, reference, engine, users, curriculum)
+
+
+def _reference(at: RunAtWork, cold_model: Path) -> Reference:
+    """The policy that GRPO began with: with adapters the model without them, else a second model."""
+    temperature = at.run.rollout.temperature
+    if not has_adapters(at.model):
+        return partial(sample_logprobs, load_model(cold_model), temperature=temperature)
+
+    def without_adapters(samples: Sequence[Sample]) -> list[list[float]]:
+        with adapters_off(at.model):
+            return sample_logprobs(at.model, samples, temperature=temperature)
+
+    return without_adapters
 
 
 def _curriculum(at: RunAtWork, first: int) -> Curriculum | None:
@@ -101,7 +119,7 @@ async def _iteration(
     at: RunAtWork,
     iteration: int,
     trainer: Trainer,
-    reference: PreTrainedModel,
+    reference: Reference,
     engine: Engine,
     users: UsersWatched,
     curriculum: Curriculum | None,
@@ -117,7 +135,7 @@ async def _iteration(
 
     def referenced(samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
         """Log-probs under the reference, and how far each sample is from it."""
-        theirs = sample_logprobs(reference, samples, temperature=temperature)
+        theirs = reference(samples)
         return theirs, divergence_from(samples, theirs, spec)
 
     done = await items_done(at, rolled.teaching)

@@ -16,10 +16,12 @@ from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
+from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.observe import Observation
 from muarl.record import JournalWriter, read_journal
 from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
+from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.engines import open_engine, shared_prompt
@@ -65,7 +67,9 @@ async def train(
         done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
-        model, renderer = await open_model(domain, run, located.path, folder.model)
+        model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
+        if run.model.lora is not None:
+            add_adapters(model, run.model.lora, seed=_adapter_seed(run))
         prompt = await shared_prompt(domain, renderer)
         refuse_no_room(located, prompt)
         for kind in renderer.forks():
@@ -102,21 +106,50 @@ async def _go(at: RunAtWork) -> None:
     save_with_tokenizer(at.model, at.renderer.tokenizer, at.folder.model)
 
 
+def _beginning(run: RunSpec, folder: RunFolder) -> Path:
+    """The folder of the weights that the newest checkpoint goes on from; made if it is missing.
+
+    A checkpoint holds all weights, or, with adapters, only those: which stand on the weights that
+    their stage began with.
+
+    Raises:
+        RecordError: GRPO has begun, and what it began with is gone.
+    """
+    if run.model.lora is None:
+        return folder.model
+    if stage_of(folder.checkpoint)[0] == COLD_START:
+        return folder.base
+    _require_cold_model(folder)
+    return folder.cold_model
+
+
 def _cold_model(at: RunAtWork) -> Path:
     """The folder of the weights that GRPO begins with, and is measured against.
 
-    Until GRPO has a checkpoint they are the present ones, and the folder is written again.
+    Until GRPO has a checkpoint they are the present ones, and the folder is written again. Adapters
+    of the cold start are merged then, and begin anew.
 
     Raises:
         RecordError: It is gone, and the present weights are others already.
     """
-    path = at.folder.path / "cold_start"
+    path = at.folder.cold_model
     stage, _ = stage_of(at.folder.checkpoint)
     if stage == COLD_START:
         save_with_tokenizer(at.model, at.renderer.tokenizer, path)
-    elif not path.exists():
+        if has_adapters(at.model):
+            merge_adapters(at.model, seed=_adapter_seed(at.run))
+    else:
+        _require_cold_model(at.folder)
+    return path
+
+
+def _require_cold_model(folder: RunFolder) -> None:
+    if not folder.cold_model.exists():
         raise RecordError(
-            f"{path} is gone: GRPO has begun and needs the weights it began with. "
+            f"{folder.cold_model} is gone: GRPO has begun and needs the weights it began with. "
             "Restore the folder from a copy, or use --overwrite to start anew"
         )
-    return path
+
+
+def _adapter_seed(run: RunSpec) -> int:
+    return derive_seed(run.seed, "adapters")

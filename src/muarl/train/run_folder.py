@@ -8,7 +8,9 @@ metrics.jsonl        one JSON object per line; see `log`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 model/               the tokenizer and the newest weights, in Hugging Face form
-checkpoint/          weights, optimizer and counters, for --resume
+cold_start/          the same of the weights that GRPO began with
+base/                with adapters: the weights that the run began with; model/ comes at its end
+checkpoint/          weights (or adapters), optimizer and counters, for --resume
 grid.json            of a grid: what was found
 report.html          written by `muarl report`
 """
@@ -67,6 +69,8 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.events = path / "log.jsonl"
         self.model = path / "model"
+        self.base = path / "base"
+        self.cold_model = path / "cold_start"
         self.checkpoint = path / "checkpoint"
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
