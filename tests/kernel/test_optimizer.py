@@ -63,3 +63,18 @@ def test_adamw_is_the_textbook_s() -> None:
         start = start - 0.01 * scaled
     assert torch.allclose(parameter.double(), start, atol=1e-6)
     assert math.isfinite(parameter.sum().item())
+
+
+def test_a_rate_that_warms_up_and_falls_along_a_cosine() -> None:
+    spec = GrpoSpec(
+        iterations=10,
+        lr=1.0,
+        lr_warmup_iterations=1,
+        lr_decay_iterations=4,
+        lr_decay="cosine",
+        lr_end=0.0,
+    )
+    rates = [grpo_lr(iteration, spec) for iteration in range(10)]
+    assert rates[:6] == [0.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+    half = math.sqrt(0.5)
+    assert rates[6:] == pytest.approx([(1 + half) / 2, 0.5, (1 - half) / 2, 0.0])

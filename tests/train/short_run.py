@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anyio
+import torch
 
+from muarl.domain import load_domain_of
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec, dump_spec, load_run
 from muarl.train.loop import train
+from muarl.train.policy_model import open_model
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
@@ -21,10 +27,12 @@ SHORT: dict[str, Any] = {
     "seed": 5,
     "threads": 1,
     "model": {"tiny": {"vocab_size": 640, "hidden_size": 64, "num_layers": 2}},
-    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1024},
+    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1000},
     "grpo": {"iterations": 3, "tasks_per_iteration": 4, "lr": 3e-3, "kl_coef": 0.01},
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }
+
+_SPLITS = "splits: {train: 2400, dev: 600, held_out: 600}"
 
 PAYS = """
 def an_e(evidence):
@@ -39,6 +47,9 @@ def write_run(folder: Path, **changes: Any) -> Path:
     text = domain.read_text(encoding="utf-8")
     assert "  - gold_world: true\n" in text
     paid = "  - python: {function: pays.py:an_e}\n"
+    assert _SPLITS in text
+    if "model" in changes:  # whose vocabulary is there already, and needs no thousands of tasks
+        text = text.replace(_SPLITS, "splits: {train: 120, dev: 40, held_out: 40}")
     domain.write_text(text.replace("  - gold_world: true\n", paid))
     (folder / "desk" / "pays.py").write_text(PAYS)
     spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})
@@ -47,9 +58,20 @@ def write_run(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@cache
+def ready_model() -> dict[str, str]:
+    """What a run file says to begin with a model that is there already, which saves seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="muarl-short-run-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    run = load_run(write_run(folder, cold_start={"episodes": 40}))
+    anyio.run(open_model, load_domain_of(run), run.spec, folder, folder / "model")
+    return {"path": str(folder / "model")}
+
+
 def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
     """Train to the end; the metrics of its iterations."""
     located = load_run(run_file)
+    torch.set_num_threads(located.spec.threads)
     moved = located.spec.moved(run_file.parent, out)
     folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 

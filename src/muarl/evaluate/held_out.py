@@ -114,8 +114,9 @@ class HeldOut:
 
 
 def training_splits(run: RunSpec) -> set[str]:
-    """Names of the splits a run trains on."""
-    return {part.split for part in (run.grpo, run.cold_start) if part is not None}
+    """Names of the splits that a run trains on, or chooses weights on."""
+    chosen = None if run.grpo is None else run.grpo.validation
+    return {part.split for part in (run.grpo, run.cold_start, chosen) if part is not None}
 
 
 def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:

@@ -81,7 +81,7 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
         content = {
             "version": CHECKPOINT_VERSION,
             "num_updates": trainer.num_updates,
-            "weights": tensors_checksum(_trained(trainer.model)),
+            "weights": tensors_checksum(trained_weights(trainer.model)),
             "optimizer": tensors_checksum(state),
             "counters": dict(counters),
         }
@@ -120,7 +120,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     path = complete[-1]
     state = _read_state(path)
     try:
-        saved = _read_weights(path, trainer.model)
+        saved = read_weights(trainer.model, path, path)
         moments = load_file(path / "optimizer.safetensors")
     except (OSError, SafetensorError, SetupError) as error:
         raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
@@ -133,7 +133,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
                 f"checkpoint `{path}` is damaged: its {what} not what it was saved with. "
                 "Remove the folder to resume from the one before"
             )
-    ours = _trained(trainer.model)
+    ours = trained_weights(trainer.model)
     shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, saved)]
     if shapes[0] != shapes[1]:
         raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
@@ -145,16 +145,29 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     return state.counters
 
 
-def _trained(model: PreTrainedModel) -> Mapping[str, Tensor]:
-    """What training may move, by name."""
+def trained_weights(model: PreTrainedModel) -> Mapping[str, Tensor]:
+    """What training may move, by name: the adapters if it has any, else all parameters."""
     return adapter_weights(model) or dict(model.named_parameters())
 
 
-def _read_weights(path: Path, model: PreTrainedModel) -> Mapping[str, Tensor]:
-    """What a checkpoint holds of them."""
+def read_weights(
+    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path
+) -> Mapping[str, Tensor]:
+    """What was saved of them, by name.
+
+    Args:
+        model: They are meant for it.
+        weights_dir: Folder of a model without adapters, if `model` has none.
+        adapters_dir: Folder of adapters, if it has some.
+
+    Raises:
+        SetupError: There is no such model, or its folder is damaged.
+        OSError: There are no such adapters.
+        SafetensorError: They are damaged.
+    """
     if has_adapters(model):
-        return read_adapters(model, path)
-    return dict(load_model(path, dtype=model.dtype).named_parameters())
+        return read_adapters(model, adapters_dir)
+    return dict(load_model(weights_dir, dtype=model.dtype).named_parameters())
 
 
 def _complete(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -123,8 +124,18 @@ def cold_start_lr(step: int, *, steps: int, peak: float, warmup: int = 30) -> fl
 
 
 def grpo_lr(iteration: int, spec: GrpoSpec) -> float:
-    """Rate of an iteration (from 0): the peak, then linear down to a tenth at the last one."""
+    """Rate of an iteration (from 0): up to the peak, held, and down at the end.
+
+        linear   end + (1 - end) * x
+        cosine   end + (1 - end) * (1 - cos(pi * x)) / 2
+
+    of the peak, where x falls from 1 to 0, which it is at the last iteration.
+    """
+    peak = spec.lr * min(1.0, (iteration + 1) / (spec.lr_warmup_iterations + 1))
     left = spec.iterations - 1 - iteration
     if left >= spec.lr_decay_iterations:
-        return spec.lr
-    return spec.lr * (0.1 + 0.9 * left / spec.lr_decay_iterations)
+        return peak
+    x = left / spec.lr_decay_iterations
+    if spec.lr_decay == "cosine":
+        x = (1 - math.cos(math.pi * x)) / 2
+    return peak * (spec.lr_end + (1 - spec.lr_end) * x)

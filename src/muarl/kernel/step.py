@@ -136,7 +136,7 @@ class Trainer:
         advantages: Sequence[Advantage | None],
         *,
         spec: GrpoSpec,
-        lr: float,
+        lr: float | None,
         temperature: float = 1.0,
         reference_logprobs: Sequence[Sequence[float]] | None = None,
         old_logprobs: Sequence[Sequence[float]] | None = None,
@@ -150,7 +150,7 @@ class Trainer:
             advantages: One per sample, or one for each of its sampled tokens; None (a fault) leaves
                 the sample out altogether.
             spec: The pieces of the loss.
-            lr: Learning rate.
+            lr: Learning rate; None only looks, and moves nothing.
             temperature: The sampler's.
             reference_logprobs: Like the samples' log-probs, under the reference policy.
             old_logprobs: Likewise, under this model's weights before the iteration's first update;
@@ -227,12 +227,15 @@ class Trainer:
         loss.backward()
         return value
 
-    def _update(self, lr: float) -> float:
+    def _update(self, lr: float | None) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.optimizer.parameters, self._max_grad_norm)
         if not torch.isfinite(norm):
             self._refuse(f"the gradient's norm is {norm.item()}")
-        self.optimizer.step(lr)
-        self.num_updates += 1
+        if lr is None:
+            self.model.zero_grad(set_to_none=True)
+        else:
+            self.optimizer.step(lr)
+            self.num_updates += 1
         return norm.item()
 
     def _refuse(self, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,13 @@ _MARKUP_TOKENS = (
 )
 
 
+_BESIDE = ("tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+"""What a model's folder may hold beside `tokenizer.json` and whoever serves the model reads."""
+_CONFIG = (
+    b'{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
+    b'"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+)
+
 # The text of a system block, which the domain's author and the template itself write.
 _SYSTEM = "system\n"
 # A thinking block, as the template opens it. No message begins so: they follow their role's name.
@@ -45,7 +52,17 @@ class TextTokenizer:
     of a thinking block and those in the system block, which come as text and are control tokens.
     """
 
-    def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, name_or_path: str, beside: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Wrap.
+
+        Args:
+            tokenizer: Text to ids and back.
+            name_or_path: Where it is from.
+            beside: Files that came with it, such as a chat template, to be saved with it.
+        """
+        self._beside = dict(beside or {"tokenizer_config.json": _CONFIG})
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.name_or_path = name_or_path
@@ -63,15 +80,18 @@ class TextTokenizer:
         """
         path = folder / "tokenizer.json"
         try:
-            return cls(Tokenizer.from_file(str(path)), str(folder))
+            tokenizer = Tokenizer.from_file(str(path))
+            there = [folder / name for name in _BESIDE if (folder / name).is_file()]
+            beside = {path.name: path.read_bytes() for path in there}
         except Exception as error:  # the tokenizers library raises bare Exception
             raise SetupError(
                 f"no tokenizer could be read from {path}: {error}. "
                 "A model folder needs tokenizer.json beside config.json."
             ) from error
+        return cls(tokenizer, str(folder), beside)
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and the config that transformers and vLLM expect beside it."""
+        """Write `tokenizer.json` and beside it what transformers and vLLM expect, or what it came with."""
         self._tokenizer.encode_special_tokens = False
         try:
             # The tokenizers library raises bare Exception.
@@ -79,11 +99,9 @@ class TextTokenizer:
                 self._tokenizer.save(str(folder / "tokenizer.json"))
         finally:
             self._tokenizer.encode_special_tokens = True
-        with saving(folder / "tokenizer_config.json"):
-            (folder / "tokenizer_config.json").write_text(
-                '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
-                '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
-            )
+        for name, content in self._beside.items():
+            with saving(folder / name):
+                (folder / name).write_bytes(content)
 
     @property
     def vocab_size(self) -> int:

@@ -40,7 +40,8 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "eval", "floor", "rollout")
+_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "rollout")
+_TOLD_BY = {"cold_start": "step", "iteration": "iteration", "validation": "iteration"}
 _MAX_HEADER = 100_000_000  # the size safetensors itself allows
 
 
@@ -175,5 +176,5 @@ def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
     if kind == "eval":
         about: Any = (entry.get("phase"), entry.get("temperature"))
     else:
-        about = entry.get({"cold_start": "step", "iteration": "iteration"}.get(kind, "name"))
+        about = entry.get(_TOLD_BY.get(kind, "name"))
     return number if about is None else repr(about)

@@ -9,6 +9,7 @@
 | divergence, entropy       | `kl_coef`, `kl_estimator`, `kl_in`, `kl_max`, `entropy_coef` |
 | sampler against trainer   | `correction`                                             |
 | what is sampled and kept  | `dynamic_sampling`, `overlong`, `drop`                   |
+| how far sampling is ahead | `mode`                                                   |
 | credit of turns           | `credit`, `shuffled_credit`                              |
 | which tasks are played    | `curriculum`                                             |
 """
@@ -22,6 +23,7 @@ from pydantic import Field, model_validator
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.credit import CreditSpec, OutcomeCredit
 from muarl.spec.curriculum import CurriculumSpec
+from muarl.spec.training import ModeSpec, OnPolicySpec, ValidationSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -91,6 +93,8 @@ class GrpoSpec(Spec):
 
     split: Id = "train"
     """Tasks to train on."""
+    mode: ModeSpec = ModeSpec(on_policy=OnPolicySpec())
+    """Whether sampling waits for learning: `on_policy`, `one_step_off` or `asynchronous`."""
     iterations: Positive = 40
     """Rounds of rollouts and updates."""
     tasks_per_iteration: Positive = 24
@@ -101,12 +105,24 @@ class GrpoSpec(Spec):
     """Optimizer updates on each round's episodes."""
     lr: PositiveFloat = 1e-3
     """Peak learning rate."""
+    lr_warmup_iterations: Annotated[int, Field(ge=0)] = 0
+    """The first so many iterations take the rate up linearly to the peak."""
     lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down linearly to a tenth."""
+    """The last so many iterations take the rate down."""
+    lr_decay: Literal["linear", "cosine"] = "linear"
+    """How."""
+    lr_end: Fraction = 0.1
+    """Share of the peak that is left at the last iteration, if there is a decay."""
     weight_decay: NonNegative = 0.0
     """Of AdamW."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients are clipped to this norm."""
+    max_skipped: Annotated[int, Field(ge=0)] = 3
+    """So many updates in a row may be left out because loss or gradient are not finite; one more ends the
+    run."""
+    max_mismatch: PositiveFloat = 0.01
+    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
+    it there is an alarm: the engine does not sample what the trainer believes."""
     freeze_embeddings: bool = True
     """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
@@ -157,8 +173,14 @@ class GrpoSpec(Spec):
     """Episodes that count in the baseline and not in the loss: `truncated` by any cap; with
     `void_turns`, messages that say nothing and call nothing (SimpleTIR)."""
 
+    validation: ValidationSpec | None = None
+    """Evaluate on further tasks meanwhile, and keep the weights that did best; null keeps the last."""
+
     @model_validator(mode="after")
     def _fits_together(self) -> GrpoSpec:
+        free = self.mode.asynchronous
+        if free is not None and free.stale == "correct" and self.correction is None:
+            raise ValueError("stale: correct goes with a correction")
         if (self.aggregation == "constant") != (self.aggregation_tokens is not None):
             raise ValueError("aggregation_tokens goes with aggregation: constant")
         if self.surrogate == "cispo" and self.dual_clip is not None:

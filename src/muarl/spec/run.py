@@ -14,6 +14,7 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.lora import LoraSpec
 from muarl.spec.perturb import PerturbSpec
+from muarl.spec.training import CheckpointSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -195,6 +196,18 @@ class RunSpec(Spec):
     """Left out: no reinforcement learning."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+    checkpoint: CheckpointSpec = CheckpointSpec()
+    """How often that is saved which `--resume` goes on from, and how much of it stays."""
+
+    @model_validator(mode="after")
+    def _choices_are_made_elsewhere(self) -> RunSpec:
+        chosen = None if self.grpo is None else self.grpo.validation
+        if chosen is not None and chosen.split == self.eval.split:
+            raise ValueError(
+                f"grpo.validation and eval are both on split {chosen.split!r}: weights that were "
+                "chosen on tasks look better on them than they are; choose on another split"
+            )
+        return self
 
     def users(self) -> Iterator[UserKindSpec]:
         """Whoever talks with the policy or with the expert, one of a pool at a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
+from muarl.train.lineup import pace_of
 from muarl.train.servers import open_servers
 from muarl.train.weights import Engine, by_disk
 
@@ -27,7 +29,8 @@ async def open_engine(
 
     Args:
         run: Says which, and how large.
-        model: The trainer's model.
+        model: The trainer's model. The embedded sampler reads its weights in place, or a copy of them if
+            it samples while the trainer learns.
         model_folder: Holds the same weights, for engines with memory of their own.
         shared_prompt: What all dialogues begin with; see `shared_prompt`. The embedded sampler
             holds it once. Known from the start, it makes log-probs independent of what is sampled
@@ -48,17 +51,22 @@ async def open_engine(
         ) as vllm:
             yield Engine(vllm, by_disk(vllm, model))
     else:
+        overlaps = run.grpo is not None and pace_of(run.grpo).max_lag > 0
+        sampled = copy.deepcopy(model) if overlaps else model
         async with TorchPolicy(
-            model,
+            sampled,
             max_len=limits.context_tokens,
             slots=limits.concurrency,
             prefixes=[shared_prompt],
         ) as embedded:
 
-            async def forget(version: int) -> None:
-                embedded.set_version(version)
+            async def sync(version: int) -> None:
+                if overlaps:
+                    await embedded.load_weights(model, version)
+                else:
+                    embedded.set_version(version)
 
-            yield Engine(embedded, forget)
+            yield Engine(embedded, sync)
 
 
 async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:

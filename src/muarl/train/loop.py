@@ -4,7 +4,8 @@ Every stage ends with something on disk that a resumed run takes up:
 
     cold start   a checkpoint every 100 steps and where it ends; the cold model under cold_start/
     evaluation   its episodes; those in the journal are not played again
-    GRPO         a checkpoint after each iteration; episodes of a broken-off one are used again
+    GRPO         a checkpoint after each iteration, or after several; episodes since are used again,
+                 and learned from in the same batches (see `muarl.train.batch_log`)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from muarl.domain import Domain
 from muarl.errors import RecordError
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.observe import Observation
-from muarl.record import JournalWriter, read_journal
+from muarl.record import Episode, EpisodeKey, JournalWriter, read_journal
 from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
@@ -63,8 +64,7 @@ async def train(
     domain = domain or await ready_domain(located)
     with ExitStack() as stack:
         journal = stack.enter_context(JournalWriter(folder.journal))
-        # A fault of last time is tried again: what caused it may have been mended.
-        done = {e.key: e for e in read_journal(folder.journal) if not e.outcome.is_fault}
+        done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
         model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
@@ -90,6 +90,21 @@ async def train(
                 fuse=Fuse(run.rollout.max_fault_rate, run.rollout.concurrency),
             )
         )
+
+
+def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
+    """What need not be played again.
+
+    A fault of last time is: what caused it may have been mended. But not one of an iteration that was
+    learned from, which has to be learned from again as it was.
+    """
+    learned_from = {cohort for record in folder.batches.read() for cohort, *_ in record.groups}
+    return {
+        episode.key: episode
+        for episode in read_journal(folder.journal)
+        if not episode.outcome.is_fault
+        or (episode.key.trains and episode.key.iteration in learned_from)
+    }
 
 
 async def _go(at: RunAtWork) -> None:

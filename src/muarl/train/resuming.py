@@ -18,6 +18,9 @@ from muarl.world import Change
 _HOW = (
     "domain",  # where it is; whether it is the same is seen by its content
     "threads",
+    "checkpoint.*",
+    "grpo.max_mismatch",
+    "grpo.max_skipped",
     *(f"engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env", "weights_dir")),
     *(f"engine.vllm_server.{key}" for key in ("timeout_s", "sync_timeout_s", "trainer_address")),
     *(f"rollout.{key}" for key in ("concurrency", "at_once.*", "deadline_s", "message_s")),

@@ -7,9 +7,11 @@ domain.json          what the domain is made of, part by part, in hashes
 metrics.jsonl        one JSON object per line; see `log`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
+batches.jsonl        what each update was made from, before it was made
 model/               the tokenizer and the newest weights, in Hugging Face form
 cold_start/          the same of the weights that GRPO began with
 base/                with adapters: the weights that the run began with; model/ comes at its end
+best/                the same of the iteration that did best in validation, under its number
 checkpoint/          weights (or adapters), optimizer and counters, for --resume
 grid.json            of a grid: what was found
 report.html          written by `muarl report`
@@ -37,6 +39,7 @@ from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
+from muarl.train.batch_log import BatchLog
 from muarl.train.resuming import not_allowed
 from muarl.world import diff
 
@@ -52,6 +55,7 @@ _TOLD_BY = {
     "cold_start": ("step",),
     "eval": ("phase", "temperature"),
     "iteration": ("iteration",),
+    "validation": ("iteration", "success"),
 }
 
 _SHOWN = 10
@@ -71,7 +75,9 @@ class RunFolder:
         self.model = path / "model"
         self.base = path / "base"
         self.cold_model = path / "cold_start"
+        self.best = path / "best"
         self.checkpoint = path / "checkpoint"
+        self.batches = BatchLog(path / "batches.jsonl")
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
         self.domain = path / "domain.json"
@@ -238,7 +244,11 @@ class RunFolder:
             raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
+        """Append one line to the metrics.
+
+        Args:
+            kind: cold_start, iteration, validation, eval, floor or rollout.
+            fields: What else it says.
 
         Raises:
             RecordError: The disk refused.
