@@ -79,8 +79,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     # One dialogue at a time, so that what is sampled beside it rounds nothing otherwise.
     rollout = {**SHORT["rollout"], "concurrency": 1}
-    carry_out(write_lora_run(folder, cold_start=COLD, rollout=rollout), folder / "whole")
+    grpo = {**GRPO, "validation": {"every": 1, "episodes": 2}}
+    carry_out(write_lora_run(folder, cold_start=COLD, rollout=rollout, grpo=grpo), folder / "whole")
     return folder / "whole"
+
+
+def test_the_weights_that_did_best_are_kept_with_their_adapters(whole: Path) -> None:
+    (best,) = (whole / "best").iterdir()
+    assert weights(best) == weights(whole / "model")
+    assert (best / "adapters" / "adapter_model.safetensors").is_file()
 
 
 def test_an_ended_run_taken_up_again_changes_nothing(whole: Path) -> None:

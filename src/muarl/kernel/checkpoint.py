@@ -161,9 +161,7 @@ def read_weights(
         adapters_dir: Folder of adapters, if it has some.
 
     Raises:
-        SetupError: There is no such model, or its folder is damaged.
-        OSError: There are no such adapters.
-        SafetensorError: They are damaged.
+        SetupError: There is nothing of the kind there, or it is damaged.
     """
     if has_adapters(model):
         return read_adapters(model, adapters_dir)

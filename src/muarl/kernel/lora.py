@@ -163,11 +163,14 @@ def read_adapters(model: PreTrainedModel, folder: Path) -> Mapping[str, Tensor]:
     """What `save_adapters` wrote, by the names of the model's own.
 
     Raises:
-        OSError: There is no such file.
-        SafetensorError: It is damaged.
+        SetupError: There are none in the folder, or they are damaged.
     """
     names = {_in_file(name): name for name in adapter_weights(model)}
-    return {names.get(name, name): part for name, part in load_file(folder / _FILE).items()}
+    try:
+        found = load_file(folder / _FILE)
+    except (OSError, SafetensorError) as error:
+        raise SetupError(f"cannot load the adapters at `{folder}`: {error}") from error
+    return {names.get(name, name): part for name, part in found.items()}
 
 
 def _in_file(name: str) -> str:
