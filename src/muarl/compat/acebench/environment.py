@@ -57,10 +57,7 @@ class Environment:
                 self._tools.setdefault(name, []).append(instance)
 
     def respond(self, text: str) -> Answer:
-        """Run the calls of a message, each on every instance that has the method.
-
-        What a call wrote before it failed stays written. In multi_step an error is the result of
-        its call. In multi_turn it ends the message and is all that is read, one character an item.
+        """Run the calls that a message holds.
 
         Raises:
             NotCalls: In multi_turn, where such a message goes to the user.
@@ -71,6 +68,14 @@ class Environment:
             if self._kind == "multi_turn":
                 raise
             return Answer(NO_QUESTIONS, ran=False)
+        return self.run(calls)
+
+    def run(self, calls: Sequence[Call]) -> Answer:
+        """Run the calls of one message, each on every instance that has the method.
+
+        What a call wrote before it failed stays written. In multi_step an error is the result of
+        its call. In multi_turn it ends the message and is all that is read, one character an item.
+        """
         results: list[Any] = []
         last: list[Any] = []
         for call in calls:
