@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import anyio
 import pytest
 from lora_kit import needs_peft
 from short_run import SHORT, carry_out, write_run
+from test_grpo_runs import TOLERANCE, needs_vllm
 from test_resume import COLD, break_off
 from transformers import AutoModelForCausalLM
 
+from muarl.domain import load_domain
 from muarl.errors import RecordError
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import read_journal
+from muarl.spec import load_run
+from muarl.testing.vllm_serve import vllm_servers
+from muarl.train.policy_model import open_model
 
 pytestmark = needs_peft
 MODEL = {**SHORT["model"], "lora": {"rank": 8, "alpha": 64}}
@@ -24,6 +31,17 @@ EVAL = {"episodes": 2, "temperatures": [1.0]}
 
 def write_lora_run(folder: Path, **changes: Any) -> Path:
     return write_run(folder, **{"model": MODEL, "grpo": GRPO, "eval": EVAL, **changes})
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[list[str]]:
+    """A server on the weights that the run begins with."""
+    run = load_run(write_lora_run(tmp_path / "other")).spec
+    domain = load_domain(tmp_path / "other" / "desk")
+    anyio.run(open_model, domain, run, tmp_path, tmp_path / "model")
+    adapters = ["--enable-lora", "--max-lora-rank", "8", "--max-loras", "2"]
+    with vllm_servers(tmp_path / "model", 1, arguments=adapters) as urls:
+        yield urls
 
 
 def versions_in(out: Path) -> set[int]:
@@ -40,14 +58,31 @@ def weights(folder: Path) -> str:
     return weights_checksum(load_model(folder))
 
 
-def test_adapters_are_sampled_with_trained_and_merged_at_the_end(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    rounds = carry_out(write_lora_run(tmp_path), out)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "embedded",
+        *(
+            pytest.param(name, marks=[pytest.mark.vllm, pytest.mark.slow, needs_vllm])
+            for name in ("vllm", "vllm_server")
+        ),
+    ],
+)
+def test_adapters_are_sampled_with_trained_and_merged_at_the_end(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    out, setting = tmp_path / "out", cast("Any", engine)
+    if engine == "vllm_server":
+        endpoints = request.getfixturevalue("served")
+        setting = {engine: {"endpoints": endpoints, "logprob_tolerance": TOLERANCE[engine]}}
+    rounds = carry_out(write_lora_run(tmp_path, engine=setting), out)
     assert [line["policy_version"] for line in rounds] == [0, 1]
     for line in rounds:
         assert line["trained_tokens"] > 0
-        assert line["max_logprob_gap"] <= 1e-4
-        assert line["first_ratio_mean"] == pytest.approx(1, abs=1e-4)
+        assert line["max_logprob_gap"] <= TOLERANCE[engine]
+        assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE[engine])
+        assert line["sync_gap"] is None or line["sync_gap"] <= TOLERANCE[engine]
     assert versions_in(out) == {0, 1}
     # The reference is the model without adapters: no distance before the first update, some after.
     assert rounds[0]["kl"] == pytest.approx(0, abs=1e-6)

@@ -29,6 +29,12 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
         yield from _untold(run)
     elif run.model.path is not None:
         yield Finding(("model", "path"), no_file(folder, run.model.path, "folder"))
+    server = run.engine.vllm_server
+    if run.model.lora is not None and server is not None and server.sync == "nccl":
+        yield Finding(
+            ("engine", "vllm_server", "sync"),
+            "nccl sends whole weights, and with model.lora only adapters are sent; use disk",
+        )
     for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
         if spec is not None and spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"

@@ -34,7 +34,8 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
         require_vllm()
     if run.engine.vllm_server is not None:
         length = run.rollout.context_tokens
-        await require_servers(run.engine.vllm_server, length, trains=trains)
+        adapters = run.model.lora is not None
+        await require_servers(run.engine.vllm_server, length, trains=trains, adapters=adapters)
 
 
 async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:
