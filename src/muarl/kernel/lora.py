@@ -189,7 +189,8 @@ def _layers(model: PreTrainedModel) -> Iterator[tuple[str, Any]]:
 
 def _merged(layer: Any) -> Tensor:
     weight: Tensor = layer.get_base_layer().weight
-    return weight + layer.get_delta_weight(_NAME).to(weight.dtype)
+    learned: Tensor = layer.get_delta_weight(_NAME)
+    return weight + learned.to(weight.dtype)
 
 
 def _config(model: PreTrainedModel) -> Any:
