@@ -23,9 +23,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.kernel import logprobs
-from muarl.kernel.batch import make_micro_batches
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
-from muarl.kernel.logprobs import can_share_prefix, score_tokens
+from muarl.kernel.logprobs import scored
 from muarl.kernel.lora import (
     adapter_weights,
     adapters_off,
@@ -35,8 +34,10 @@ from muarl.kernel.lora import (
 )
 from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.ways import way_for
 from muarl.record import Sample
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.kernel import KernelSpec
 from muarl.spec.lora import LoraSpec
 
 pytestmark = needs_peft
@@ -114,9 +115,10 @@ def test_only_adapters_get_gradients_and_optimizer_states(stage: str) -> None:
     model, samples = adapted_model(learned=False), random_samples(4)
     base = {n: p.clone() for n, p in model.named_parameters() if n not in adapter_weights(model)}
     old = {n: p.clone() for n, p in adapter_weights(model).items()}
-    trainer = Trainer.for_cold_start(model)
     if stage == "grpo":
         trainer = Trainer.for_grpo(model, GRPO)
+    else:
+        trainer = Trainer.for_cold_start(model)
     for _ in range(2):  # the gradient of A is zero as long as B is
         if stage == "grpo":
             trainer.grpo_update(samples, [1.0, -1.0, 0.5, -0.5], spec=GRPO, lr=1e-2)
@@ -129,21 +131,22 @@ def test_only_adapters_get_gradients_and_optimizer_states(stage: str) -> None:
     assert not any(torch.equal(p, old[n]) for n, p in adapter_weights(model).items())
 
 
-@pytest.mark.parametrize("max_tokens", [1, 60, 10_000])
+@pytest.mark.parametrize(("max_tokens", "checkpointing"), [(1, False), (60, True), (9999, False)])
 def test_L6_adapters_get_the_gradient_of_the_textbook(
-    max_tokens: int, monkeypatch: pytest.MonkeyPatch
+    max_tokens: int, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prefix shared, rows packed, head in chunks: against whole samples in double precision."""
     monkeypatch.setattr(logprobs, "ROWS_PER_CHUNK", 3)
     model, samples = adapted_model(), random_samples(6, seed=2)
     Trainer.for_grpo(model, GRPO)
-    assert can_share_prefix(model)
+    way = way_for(model, KernelSpec(checkpointing=checkpointing)).way
+    assert way.masks, "prefixes and rows are shared"
     double = in_float64(model)
-    batches = make_micro_batches(samples, max_tokens=max_tokens)
     expected = gradients(double, lambda: torch.cat(reference_logprobs(double, samples)).sin().sum())
-    found = gradients(
-        model, lambda: sum(score_tokens(model, b).logprobs.sin().sum() for b in batches)
-    )
+    model.zero_grad(set_to_none=True)
+    for _, scores in scored(model, samples, way, max_tokens=max_tokens):
+        scores.logprobs.sin().sum().backward()
+    found = {n: p.grad.double() for n, p in model.named_parameters() if p.grad is not None}
     assert found.keys() == set(adapter_weights(model))
     assert distance(found, expected) < 1e-4
 

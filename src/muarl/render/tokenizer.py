@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
@@ -66,8 +67,22 @@ class TextTokenizer:
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.name_or_path = name_or_path
+        self._settings = _settings(name_or_path, self._beside)
+        self.named_tokens = {
+            name: text
+            for name in ("bos_token", "eos_token", "pad_token", "unk_token")
+            if (text := _text_of(self._settings.get(name))) is not None
+        }
         self.unk_token_id: int | None = None
-        self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
+        self.eos_token_id: int | None = tokenizer.token_to_id(
+            self.named_tokens.get("eos_token", "<|im_end|>")
+        )
+        self._controls = {
+            token.content: token_id
+            for token_id, token in tokenizer.get_added_tokens_decoder().items()
+        }
+        longest_first = sorted(self._controls, key=lambda text: -len(text))
+        self._marks = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._breaks = _inside_marks(tokenizer)
         self._encode = lru_cache(maxsize=_REMEMBERED)(self._encode_uncached)
 
@@ -102,6 +117,25 @@ class TextTokenizer:
         for name, content in self._beside.items():
             with saving(folder / name):
                 (folder / name).write_bytes(content)
+
+    @property
+    def chat_template(self) -> str | None:
+        """The model's own template, in Jinja; None where its folder has none."""
+        return self._settings.get("chat_template")
+
+    def is_control(self, token_id: int) -> bool:
+        """Whether text is never cut into this token, unless it is markup."""
+        return token_id in self._controls.values()
+
+    def encode_markup(self, text: str) -> list[int]:
+        """Token ids of text that a template wrote: marks in it are control tokens."""
+        ids: list[int] = []
+        for place, piece in enumerate(self._marks.split(text)):
+            if place % 2:
+                ids.append(self._controls[piece])
+            elif piece:
+                ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
+        return ids
 
     @property
     def vocab_size(self) -> int:
@@ -141,6 +175,32 @@ class TextTokenizer:
         if isinstance(tokens, str):
             return self._tokenizer.token_to_id(tokens)
         return [self._tokenizer.token_to_id(token) for token in tokens]
+
+
+def _settings(name: str, beside: Mapping[str, bytes]) -> dict[str, Any]:
+    """`tokenizer_config.json`, with the chat template that may stand in a file of its own.
+
+    Raises:
+        SetupError: It is no JSON object.
+    """
+    try:
+        found = json.loads(beside.get("tokenizer_config.json", _CONFIG))
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{name}: tokenizer_config.json cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise SetupError(f"{name}: tokenizer_config.json holds no JSON object")
+    if "chat_template.jinja" in beside:
+        found["chat_template"] = beside["chat_template.jinja"].decode("utf-8", "replace")
+    elif isinstance(found.get("chat_template"), list):  # several by name
+        named = {t.get("name"): t.get("template") for t in found["chat_template"]}
+        found["chat_template"] = named.get("default")
+    return found
+
+
+def _text_of(token: Any) -> str | None:
+    """A token's text, which some files wrap in an object."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
 
 
 def _inside_marks(tokenizer: Tokenizer) -> re.Pattern[str]:

@@ -13,7 +13,7 @@ missing; the report says so.
 
 Kinds of metric lines, all fields optional:
 
-    cold_start   step, loss, lr
+    cold_start   step, loss, lr, held_out_loss where it was measured
     iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
                  groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
                  max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,

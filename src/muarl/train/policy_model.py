@@ -120,8 +120,3 @@ def save_with_tokenizer(model: PreTrainedModel, tokenizer: TextTokenizer, folder
         tokenizer.save(draft)
         if has_adapters(model):
             save_adapters(model, draft / ADAPTERS)
-
-
-def samples_of(episodes: Sequence[Episode]) -> list[Any]:
-    """All training samples of some episodes."""
-    return [sample for episode in episodes for sample in episode.samples if sample.spans]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
 
 from transformers import PreTrainedModel
 
 from muarl.kernel.lora import adapters_off, has_adapters
 from muarl.kernel.model import load_model
-from muarl.kernel.step import sample_logprobs
-from muarl.record import Sample
 
-
-class Reference(Protocol):
-    """Log-probs of samples under the policy that GRPO began with, laid out like theirs."""
-
-    def __call__(self, samples: Sequence[Sample], *, temperature: float) -> list[list[float]]: ...
+Reference = Callable[[], AbstractContextManager[PreTrainedModel]]
+"""A model that for the length of a block is the policy that GRPO began with."""
 
 
 def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
@@ -29,12 +24,11 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
     """
     if not has_adapters(model):
         cold = load_model(cold_model)
-        return lambda samples, *, temperature: sample_logprobs(
-            cold, samples, temperature=temperature
-        )
+        return lambda: nullcontext(cold)
 
-    def without_adapters(samples: Sequence[Sample], *, temperature: float) -> list[list[float]]:
+    @contextmanager
+    def without_adapters() -> Iterator[PreTrainedModel]:
         with adapters_off(model):
-            return sample_logprobs(model, samples, temperature=temperature)
+            yield model
 
     return without_adapters

@@ -69,9 +69,14 @@ function coldStartChart(lines) {
   const average = (stretch, key) => stretch.reduce((sum, line) => sum + line[key], 0) / stretch.length;
   const xs = stretches.map((stretch) => stretch[stretch.length - 1].step);
   const cursor = makeCursor();
-  return ["loss", "lr"].map((key) => lineChart({ title: key === "loss" ? "Loss per sampled token" : "Learning rate", xs, xName: "step",
+  const charts = ["loss", "lr"].map((key) => lineChart({ title: key === "loss" ? "Loss per sampled token" : "Learning rate", xs, xName: "step",
     series: [{ name: "", values: stretches.map((stretch) => average(stretch, key)) }],
     note: every > 1 ? `Each point is the mean of ${every} steps.` : undefined }, cursor));
+  const apart = known.filter((line) => isNumber(line.held_out_loss));
+  if (apart.length) charts.push(lineChart({ title: "Loss on held-out tasks", xs: apart.map((line) => line.step), xName: "step",
+    series: [{ name: "", values: apart.map((line) => line.held_out_loss) }],
+    note: "Of the cold start only: what it leads to shows after reinforcement learning." }, makeCursor()));
+  return charts;
 }
 
 function numbersTable(lines) {
