@@ -115,10 +115,7 @@ def test_only_adapters_get_gradients_and_optimizer_states(stage: str) -> None:
     model, samples = adapted_model(learned=False), random_samples(4)
     base = {n: p.clone() for n, p in model.named_parameters() if n not in adapter_weights(model)}
     old = {n: p.clone() for n, p in adapter_weights(model).items()}
-    if stage == "grpo":
-        trainer = Trainer.for_grpo(model, GRPO)
-    else:
-        trainer = Trainer.for_cold_start(model)
+    trainer = Trainer.for_grpo(model, GRPO) if stage == "grpo" else Trainer.for_cold_start(model)
     for _ in range(2):  # the gradient of A is zero as long as B is
         if stage == "grpo":
             trainer.grpo_update(samples, [1.0, -1.0, 0.5, -0.5], spec=GRPO, lr=1e-2)

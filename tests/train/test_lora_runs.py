@@ -40,7 +40,8 @@ def served(tmp_path: Path) -> Iterator[list[str]]:
     domain = load_domain(tmp_path / "other" / "desk")
     anyio.run(open_model, domain, run, tmp_path, tmp_path / "model")
     adapters = ["--enable-lora", "--max-lora-rank", "8", "--max-loras", "2"]
-    with vllm_servers(tmp_path / "model", 1, arguments=adapters) as urls:
+    length = run.rollout.context_tokens
+    with vllm_servers(tmp_path / "model", max_model_len=length, arguments=adapters) as urls:
         yield urls
 
 

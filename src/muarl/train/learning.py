@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from transformers import PreTrainedModel
+
 from muarl.credit import Measured
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.optimizer import grpo_lr
