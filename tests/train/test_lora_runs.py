@@ -21,7 +21,7 @@ from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import read_journal
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
-from muarl.train.policy_model import open_model
+from muarl.train.models import open_model
 
 pytestmark = needs_peft
 MODEL = {**SHORT["model"], "lora": {"rank": 8, "alpha": 64}}

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,19 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
     return target
 
 
+def drop_checkpoints(folder: Path, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Remove the newest checkpoints as long as their counters are unwanted.
+
+    Raises:
+        RecordError: The disk refused, or one is damaged.
+    """
+    with saving(folder):
+        for path in reversed(_complete(folder)):
+            if not unwanted(_read_state(path).counters):
+                return
+            shutil.rmtree(path)
+
+
 def read_counters(folder: Path) -> dict[str, Any] | None:
     """The counters of the newest checkpoint; None if there is none yet.
 
@@ -138,9 +151,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     if shapes[0] != shapes[1]:
         raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
     trainer.optimizer.load_state(moments)
-    with torch.no_grad():
-        for name, parameter in ours.items():
-            parameter.copy_(saved[name])
+    set_weights(trainer.model, saved)
     trainer.num_updates = state.num_updates
     return state.counters
 
@@ -148,6 +159,13 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
 def trained_weights(model: PreTrainedModel) -> Mapping[str, Tensor]:
     """What training may move, by name: the adapters if it has any, else all parameters."""
     return adapter_weights(model) or dict(model.named_parameters())
+
+
+def set_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
+    """Give a model other values of what is trained, in place."""
+    with torch.no_grad():
+        for name, parameter in trained_weights(model).items():
+            parameter.copy_(weights[name])
 
 
 def read_weights(

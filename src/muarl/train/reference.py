@@ -23,8 +23,7 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
         cold_model: Otherwise, the folder of the weights that GRPO began with: a second model.
     """
     if not has_adapters(model):
-        cold = load_model(cold_model)
-        return lambda: nullcontext(cold)
+        return always(load_model(cold_model))
 
     @contextmanager
     def without_adapters() -> Iterator[PreTrainedModel]:
@@ -32,3 +31,8 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
             yield model
 
     return without_adapters
+
+
+def always(model: PreTrainedModel) -> Reference:
+    """A model that is nothing but the reference."""
+    return lambda: nullcontext(model)
