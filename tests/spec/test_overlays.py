@@ -201,3 +201,9 @@ def test_a_key_beside_a_choice_is_merged_and_leaves_the_choice_alone(base: Path)
 def test_dropout_of_adapters_is_refused_with_the_reason(base: Path) -> None:
     (problem,) = refused(base, settings=["model.lora.dropout=0.1"])
     assert "must be 0: the sampler has no dropout" in problem
+
+
+def test_adapters_do_not_go_where_whole_weights_are_sent(base: Path) -> None:
+    servers = "engine={vllm_server: {endpoints: ['http://127.0.0.1:8000'], sync: nccl}}"
+    (problem,) = refused(base, settings=["model.lora.rank=4", servers])
+    assert "nccl sends whole weights, and with model.lora only adapters are sent" in problem

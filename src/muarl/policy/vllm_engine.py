@@ -200,9 +200,8 @@ class VllmPolicy:
                 logprobs=0,
             )
         completion = output.outputs[0]
-        first, switches = adapter.version, ()
-        if adapter.request is None:
-            first, switches = self._versions(completion.weight_versions)
+        by_labels = self._versions(completion.weight_versions)
+        first, switches = by_labels if adapter.request is None else (adapter.version, ())
         finish_reason: FinishReason = completion.finish_reason
         if finish_reason not in ("stop", "length"):
             raise PolicyError(f"vLLM ended a request of {request.dialogue} as {finish_reason!r}")
