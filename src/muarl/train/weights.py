@@ -59,7 +59,8 @@ def probe_of(model: PreTrainedModel) -> LogprobProbe:
 
 def by_disk(policy: _Loads, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:
     """Save the weights, or the adapters if the model has some, where the policy reads them."""
-    save, load = save_model, policy.load_weights
+    save: Callable[[PreTrainedModel, Path], None] = save_model
+    load: Callable[[Path, int, LogprobProbe], Awaitable[float]] = policy.load_weights
     if has_adapters(model):
         save, load = save_adapters, policy.load_adapters
 
