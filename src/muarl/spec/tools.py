@@ -95,6 +95,11 @@ class AnyToolsSpec(Spec):
     neither scored nor trained on, or an answer `tool failed`, for servers that crash on arguments
     they should refuse."""
 
+    verbatim: bool = False
+    """What it answers is passed on as it stands: JSON keeps its white space, which costs tokens. And
+    a call of a tool that it does not list is its own to answer. For servers that must answer as
+    another does, word by word."""
+
     @property
     def label(self) -> str:
         """Name of the server."""

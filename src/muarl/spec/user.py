@@ -9,6 +9,7 @@ from pydantic import Field
 
 from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
+from muarl.spec.simulator import Strategy
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -76,6 +77,20 @@ class WordedUserSpec(Spec):
     """As those of a scripted user."""
 
 
+class SimulatorUserSpec(Spec):
+    """An LLM in the domain's own words, as its `simulator` has them. She is held to no contract."""
+
+    llm: LlmUserSpec
+    """Who she is. Its `guards`, `knobs` and `candidates` are not asked for; `tries` is how often an
+    empty message is sampled."""
+    strategy: Strategy = "llm"
+    """`llm`: she just speaks. `react`: she thinks first. `verify`: a message that a supervisor does
+    not pass is sampled again. `reflection`: such a message is thought over."""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    """For `verify` and `reflection`: messages that are looked at; after the last one, `verify` says that
+    and `reflection` the first."""
+
+
 class ReplayUserSpec(Spec):
     """A user who says what somebody said in a recorded dialogue of the same task."""
 
@@ -92,6 +107,8 @@ class UserKindSpec(OneOf):
     """An LLM."""
     worded: WordedUserSpec | None = None
     """The domain's scripted user, in the words of an LLM."""
+    simulator: SimulatorUserSpec | None = None
+    """An LLM in the words of the domain's `simulator`."""
     replay: ReplayUserSpec | None = None
     """What people said in dialogues that were recorded."""
 

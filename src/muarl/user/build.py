@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from muarl.errors import RecordError, SpecError
 from muarl.seeds import generator
 from muarl.spec import DomainSpec, KnobsSpec, Located, PersonaSpec, TaskSpec
-from muarl.spec.user import LlmUserSpec, ReplayUserSpec, UserKindSpec, WordedUserSpec
+from muarl.spec.user import (
+    LlmUserSpec,
+    ReplayUserSpec,
+    SimulatorUserSpec,
+    UserKindSpec,
+    WordedUserSpec,
+)
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 
@@ -37,6 +43,8 @@ class Users:
             return self._llm(who.llm, task, manner, seed)
         if who.worded is not None:
             return self._worded(who.worded, task, manner, seed)
+        if who.simulator is not None:
+            return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
         assert who.scripted is not None  # a user is of exactly one kind
@@ -95,6 +103,19 @@ class Users:
             seed=seed,
             client=self._client(who.llm),
         )
+
+    def _simulator(self, who: SimulatorUserSpec, task: TaskSpec, seed: int) -> User:
+        from muarl.user.simulator import Simulator, lacking
+
+        prompts = self._spec.simulator
+        if prompts is None:
+            raise self._problem(
+                "the domain has no `simulator`; add one, or let the run's user be an llm"
+            )
+        if missing := lacking(prompts, who.strategy):
+            texts = " and ".join(f"simulator.{name}" for name in missing)
+            raise self._problem(f"the strategy {who.strategy!r} of the run's user needs {texts}")
+        return Simulator(prompts, who, goal=task.goal, seed=seed, client=self._client(who.llm))
 
     def _replay(self, who: ReplayUserSpec, task: TaskSpec, seed: int) -> User:
         from muarl.user.replay import ReplayUser, read_replies
