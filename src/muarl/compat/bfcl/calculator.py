@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import decimal
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import mpmath
@@ -14,17 +16,17 @@ _MOST_DIGITS = 5000
 """Digits to which roots and logarithms are computed, and of powers; more is an error."""
 
 _TWO = "Both inputs must be numbers"
-_FACTORS = {
-    ("cm", "in"): 0.393701,
-    ("in", "cm"): 2.54,
-    ("m", "ft"): 3.28084,
-    ("ft", "m"): 0.3048,
-    ("m", "yd"): 1.09361,
-    ("yd", "m"): 0.9144,
-    ("km", "miles"): 0.621371,
-    ("miles", "km"): 1.60934,
-    ("kg", "lb"): 2.20462,
-    ("lb", "kg"): 0.453592,
+_IMPERIAL = {
+    "cm_to_in": 0.393701,
+    "in_to_cm": 2.54,
+    "m_to_ft": 3.28084,
+    "ft_to_m": 0.3048,
+    "m_to_yd": 1.09361,
+    "yd_to_m": 0.9144,
+    "km_to_miles": 0.621371,
+    "miles_to_km": 1.60934,
+    "kg_to_lb": 2.20462,
+    "lb_to_kg": 0.453592,
 }
 
 
@@ -40,10 +42,9 @@ class MathAPI(Api):
             raise ValueError(f"precision {precision} is more than {_MOST_DIGITS}")
         try:
             context.dps = precision
-            result = context.log(value) / context.log(base)
+            return {"result": context.log(value) / context.log(base)}
         except Exception as error:  # noqa: BLE001 - upstream's own boundary
             return refused(str(error))
-        return {"result": result}
 
     @function()
     def mean(self, numbers: Any) -> Any:
@@ -84,11 +85,12 @@ class MathAPI(Api):
         try:
             if unit_in == unit_out:
                 return {"result": value}
-            if (unit_in, unit_out) == ("celsius", "fahrenheit"):
+            conversion = f"{unit_in}_to_{unit_out}"
+            if conversion == "celsius_to_fahrenheit":
                 return {"result": value * 9 / 5 + 32}
-            if (unit_in, unit_out) == ("fahrenheit", "celsius"):
+            if conversion == "fahrenheit_to_celsius":
                 return {"result": (value - 32) * 5 / 9}
-            if (factor := _FACTORS.get((unit_in, unit_out))) is None:
+            if (factor := _IMPERIAL.get(conversion)) is None:
                 return refused(f"Conversion from '{unit_in}' to '{unit_out}' is not supported")
             return {"result": value * factor}
         except OverflowError:
@@ -96,29 +98,25 @@ class MathAPI(Api):
 
     @function()
     def add(self, a: Any, b: Any) -> Any:
-        return {"result": a + b} if _is_number(a) and _is_number(b) else refused(_TWO)
+        return _of_two(a, b, operator.add)
 
     @function()
     def subtract(self, a: Any, b: Any) -> Any:
-        return {"result": a - b} if _is_number(a) and _is_number(b) else refused(_TWO)
+        return _of_two(a, b, operator.sub)
 
     @function()
     def multiply(self, a: Any, b: Any) -> Any:
-        return {"result": a * b} if _is_number(a) and _is_number(b) else refused(_TWO)
+        return _of_two(a, b, operator.mul) if _is_number(a) and _is_number(b) else refused(_TWO)
 
     @function()
     def divide(self, a: Any, b: Any) -> Any:
-        if not (_is_number(a) and _is_number(b)):
-            return refused(_TWO)
-        return {"result": a / b} if b != 0 else refused("Cannot divide by zero")
+        return refused("Cannot divide by zero") if b == 0 else _of_two(a, b, operator.truediv)
 
     @function()
     def power(self, base: Any, exponent: Any) -> Any:
-        if not (_is_number(base) and _is_number(exponent)):
-            return refused(_TWO)
         if isinstance(base, int) and isinstance(exponent, int):
             _bound(abs(base).bit_length() * exponent, "the power")
-        return {"result": base**exponent}
+        return _of_two(base, exponent, operator.pow)
 
     @function()
     def square_root(self, number: Any, precision: Any) -> Any:
@@ -135,7 +133,10 @@ class MathAPI(Api):
 
     @function()
     def absolute_value(self, number: Any) -> Any:
-        return {"result": abs(number)} if _is_number(number) else refused("Input must be a number")
+        try:
+            return {"result": abs(number)}
+        except TypeError:
+            return refused("Input must be a number")
 
     @function()
     def round_number(self, number: Any, decimal_places: Any = 0) -> Any:
@@ -149,11 +150,9 @@ class MathAPI(Api):
 
     @function()
     def percentage(self, part: Any, whole: Any) -> Any:
-        if not (_is_number(part) and _is_number(whole)):
-            return refused(_TWO)
-        return (
-            {"result": part / whole * 100} if whole != 0 else refused("Whole value cannot be zero")
-        )
+        if whole == 0:
+            return refused("Whole value cannot be zero")
+        return _of_two(part, whole, lambda a, b: (a / b) * 100)
 
     @function()
     def min_value(self, numbers: Any) -> Any:
@@ -166,6 +165,13 @@ class MathAPI(Api):
     @function()
     def sum_values(self, numbers: Any) -> Any:
         return _over(numbers, sum, "calculate sum")
+
+
+def _of_two(a: Any, b: Any, compute: Callable[[Any, Any], Any]) -> Any:
+    try:
+        return {"result": compute(a, b)}
+    except TypeError:
+        return refused(_TWO)
 
 
 def _over(numbers: Any, reduce: Any, doing: str) -> Any:

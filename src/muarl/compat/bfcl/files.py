@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muarl.compat.bfcl.toolkit import Api, function, refused
+from muarl.world import plain
 
 _NOT_IN_NAMES = '|/\\?%*:"><^@#{}[]'
+_DEEPEST = 100
 _KIB = 1024.0
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _MODES = {"l": "lines", "w": "words", "c": "characters"}
@@ -39,14 +41,18 @@ class GorillaFileSystem(Api):
         return state
 
     def public(self) -> dict[str, Any]:
-        return {"long_context": self.state["long_context"], "root": self._tree(self.state["_root"])}
+        root = self._tree(self.state["_root"], 0)
+        return {"long_context": self.state["long_context"], "root": root}
 
-    def _tree(self, number: str) -> dict[str, Any]:
+    def _tree(self, number: str, depth: int) -> dict[str, Any]:
         node = self._nodes[number]
         if node["type"] == "file":
-            return {key: node[key] for key in ("type", "name", "content")}
-        contents = {name: self._tree(child) for name, child in node["contents"].items()}
-        return {"type": "directory", "name": node["name"], "contents": contents}
+            return {key: plain(node[key]) for key in ("type", "name", "content")}
+        tree = {"type": "directory", "name": node["name"], "contents": {}}
+        if depth < _DEEPEST:  # a directory that was copied into itself has no end
+            below = node["contents"].items()
+            tree["contents"] = {name: self._tree(child, depth + 1) for name, child in below}
+        return tree
 
     @property
     def _nodes(self) -> Any:
@@ -69,18 +75,28 @@ class GorillaFileSystem(Api):
             number = self._nodes[number]["parent"]
         return "/" + "/".join(reversed(names))
 
-    def _in(self, directory: Node, name: Any) -> Node | None:
-        return self._nodes[directory["contents"][name]] if name in directory["contents"] else None
+    def _item(self, name: Any) -> str | None:
+        """The number of what is called so in the current directory.
+
+        Who calls something `.` finds the current directory by that name.
+        """
+        if name not in self._names:
+            return None
+        return str(self.state["_cwd"] if name == "." else self._names[name])
 
     def _directory(self, directory: Node, name: str) -> str | None:
         """The number of a directory's subdirectory."""
-        node = self._in(directory, name)
-        is_there = node is not None and node["type"] == "directory"
-        return directory["contents"][name] if is_there else None
+        number = directory["contents"].get(name)
+        is_one = number is not None and self._nodes[number]["type"] == "directory"
+        return number if is_one else None
 
     def _file(self, name: Any) -> Node | None:
-        node = self._in(self._here, name)
+        node = self._node(name)
         return node if node is not None and node["type"] == "file" else None
+
+    def _node(self, name: Any) -> Node | None:
+        number = self._item(name)
+        return None if number is None else self._nodes[number]
 
     @function()
     def pwd(self) -> Any:
@@ -159,12 +175,14 @@ class GorillaFileSystem(Api):
 
     @function()
     def echo(self, content: Any, file_name: Any = None) -> Any:
-        if not file_name:
+        if file_name is None:
             return {"terminal_output": content}
         doing = "echo: cannot touch" if self.version == "v3" else "echo: cannot write to"
         if _is_invalid(file_name):
             return refused(f"{doing} '{file_name}': Invalid character")
-        node = self._in(self._here, file_name)
+        if not file_name:
+            return {"terminal_output": content}
+        node = self._node(file_name)
         if node is None:
             if self.version == "v4":
                 return refused(f"{doing} '{file_name}': No such file")
@@ -180,7 +198,7 @@ class GorillaFileSystem(Api):
         if _is_invalid(file_name):
             return refused(f"cat: '{file_name}': Invalid character")
         quoted = file_name if self.version == "v3" else f"'{file_name}'"
-        node = self._in(self._here, file_name)
+        node = self._node(file_name)
         if node is None:
             return refused(f"cat: {quoted}: No such file or directory")
         if node["type"] == "directory":
@@ -198,10 +216,11 @@ class GorillaFileSystem(Api):
 
     def _looked_in(self, path: Any) -> Node | None:
         """The directory in which version 4 searches; `..` is not understood, `/` is where one is."""
-        if not path:
+        stripped = path.strip("/")
+        if path == "":
             return None
         directory = self._here
-        for part in path.strip("/").split("/") if path.strip("/") else ():
+        for part in stripped.split("/") if stripped else ():
             if part == ".":
                 continue
             number = self._directory(directory, part)
@@ -275,7 +294,8 @@ class GorillaFileSystem(Api):
 
     @function()
     def diff(self, file_name1: Any, file_name2: Any) -> Any:
-        first, second = self._file(file_name1), self._file(file_name2)
+        first = self._file(file_name1)
+        second = None if first is None else self._file(file_name2)
         if first is None or second is None:
             return refused(f"diff: {file_name1} or {file_name2}: No such file or directory")
         pairs = zip(first["content"].splitlines(), second["content"].splitlines(), strict=False)
@@ -295,7 +315,7 @@ class GorillaFileSystem(Api):
             return refused(f"{tool}: cannot {do} '{source}': No such file or directory")
         if "/" in destination:
             return refused(f"{tool}: {self._no_path(tool)}")
-        there = self._in(self._here, destination)
+        there = self._node(destination)
         if there is None:
             number = self._renewed(source, destination, self.state["_cwd"], self._here)
             if tool == "mv":
@@ -307,7 +327,7 @@ class GorillaFileSystem(Api):
         inside = f"{destination}/{source}"
         if source in there["contents"]:
             return refused(f"{tool}: cannot {do} '{source}' to '{inside}': File exists")
-        self._renewed(source, source, self._names[destination], there)
+        self._renewed(source, source, str(self._item(destination)), there)
         if tool == "mv":
             del self._names[source]
         return {"result": f"'{source}' {did} to '{inside}'"}
@@ -321,7 +341,7 @@ class GorillaFileSystem(Api):
 
     def _renewed(self, source: str, name: str, parent: str, directory: Node) -> str:
         """Put a node into a directory under a name: a new one, which shares what is in the old one."""
-        old = self._nodes[self._names[source]]
+        old = self._node(source)
         if old["type"] == "file":
             number = _add_file(self._nodes, name, old["content"])
             directory["contents"][name] = number
@@ -340,7 +360,7 @@ class GorillaFileSystem(Api):
 
     @function()
     def rmdir(self, dir_name: Any) -> Any:
-        node = self._in(self._here, dir_name)
+        node = self._node(dir_name)
         if node is None:
             return refused(f"rmdir: cannot remove '{dir_name}': No such file or directory")
         if node["type"] != "directory":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.compat.bfcl.toolkit import Api, function, key_of, python_key, refused
+from muarl.compat.bfcl.toolkit import Api, function, key_in, key_of, python_key, refused
 
 _SEED = 200191
 _LOWEST_ID, _HIGHEST_ID = 10000, 99999
@@ -42,9 +42,9 @@ class MessageAPI(Api):
 
     @function()
     def get_user_id(self, user: Any) -> Any:
-        if key_of(user) not in self.state["user_map"]:
+        if (key := key_in(self.state["user_map"], user)) is None:
             return refused(f"User '{user}' not found in the workspace.")
-        return {"user_id": self.state["user_map"][key_of(user)]}
+        return {"user_id": self.state["user_map"][key]}
 
     @function()
     def message_login(self, user_id: Any) -> Any:
@@ -77,15 +77,11 @@ class MessageAPI(Api):
         if not self.state["current_user"]:
             return refused(_NOBODY)
         inbox = self.state["inbox"]
-        for i in self._order_of_deletion(len(inbox)):
+        for i in range(len(inbox) - 1, -1, -1):
             if next(iter(inbox[i].keys())) == receiver_id:
                 del inbox[i]
                 return self._deleted(receiver_id)
         return refused(f"Receiver ID {receiver_id} not found.")
-
-    def _order_of_deletion(self, messages: int) -> range:
-        """Version 3 deletes the first message, though its document says the latest."""
-        return range(messages) if self.version == "v3" else range(messages - 1, -1, -1)
 
     def _deleted(self, receiver_id: Any) -> Any:
         which, named = (
@@ -107,7 +103,7 @@ class MessageAPI(Api):
     @function()
     def add_contact(self, user_name: Any) -> Any:
         users = self.state["user_map"]
-        if key_of(user_name) in users:
+        if key_in(users, user_name) is not None:
             return refused(f"User name '{user_name}' already exists.")
         self.state["user_count"] += 1
         user_id = f"USR{self.state['user_count']:03}"

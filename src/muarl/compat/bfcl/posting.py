@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.compat.bfcl.toolkit import Api, function, key_of, refused
+from muarl.compat.bfcl.toolkit import Api, function, key_in, key_of, refused
 
 
 class TwitterAPI(Api):
@@ -63,7 +63,7 @@ class TwitterAPI(Api):
     def retweet(self, tweet_id: Any) -> Any:
         if not self.state["authenticated"]:
             return self._refused("retweeting")
-        if key_of(tweet_id) not in self.state["tweets"]:
+        if key_in(self.state["tweets"], tweet_id) is None:
             return self._unknown(tweet_id)
         retweets = self.state["retweets"]
         own = retweets.setdefault(self.state["username"], [])
@@ -78,16 +78,18 @@ class TwitterAPI(Api):
             if self.version == "v3":  # upstream raises what cannot be raised
                 raise TypeError("exceptions must derive from BaseException")
             return self._refused("commenting")
-        if key_of(tweet_id) not in self.state["tweets"]:
+        if key_in(self.state["tweets"], tweet_id) is None:
             return self._unknown(tweet_id)
         said = {"username": self.state["username"], "content": comment_content}
-        self.state["comments"].setdefault(key_of(tweet_id), []).append(said)
+        comments = self.state["comments"]
+        key = key_in(comments, tweet_id)
+        comments.setdefault(key_of(tweet_id) if key is None else key, []).append(said)
         return {"comment_status": "Comment added successfully"}
 
     @function()
     def mention(self, tweet_id: Any, mentioned_usernames: Any) -> Any:
-        key = key_of(tweet_id)
-        if key not in self.state["tweets"]:
+        key = key_in(self.state["tweets"], tweet_id)
+        if key is None:
             return self._unknown(tweet_id)
         mentions = self.state["tweets"][key]["mentions"]
         if key in self.state["_sharing"]:
@@ -125,9 +127,8 @@ class TwitterAPI(Api):
 
     @function()
     def get_tweet(self, tweet_id: Any) -> Any:
-        if key_of(tweet_id) not in self.state["tweets"]:
-            return self._unknown(tweet_id)
-        return self.state["tweets"][key_of(tweet_id)]
+        key = key_in(self.state["tweets"], tweet_id)
+        return self._unknown(tweet_id) if key is None else self.state["tweets"][key]
 
     @function()
     def get_user_tweets(self, username: Any) -> Any:
@@ -144,10 +145,10 @@ class TwitterAPI(Api):
 
     @function()
     def get_tweet_comments(self, tweet_id: Any) -> Any:
-        if key_of(tweet_id) not in self.state["tweets"]:
+        if key_in(self.state["tweets"], tweet_id) is None:
             return self._unknown(tweet_id)
-        comments = self.state["comments"].get(key_of(tweet_id), [])
-        return comments
+        key = key_in(self.state["comments"], tweet_id)
+        return [] if key is None else self.state["comments"][key]
 
     @function()
     def get_user_stats(self, username: Any) -> Any:

@@ -90,9 +90,27 @@ def _upstream(data: UpstreamData, version: Version) -> Upstream:
 
 def _sandbox(data: UpstreamData, version: Version, entry: Mapping[str, Any]) -> Sandbox:
     upstream = _upstream(data, version)
-    classes, config = entry["involved_classes"], entry["initial_config"]
+    classes, config = entry["involved_classes"], _as_published(data, version, entry)
     state = initial_state(classes, config, upstream, long=entry["long_context"])
     return Sandbox(World(state), upstream, version)
+
+
+def _as_published(data: UpstreamData, version: Version, entry: Mapping[str, Any]) -> Any:
+    """An entry's configuration with its keys in their order, which answers repeat.
+
+    Records have their keys sorted.
+    """
+    config = entry["initial_config"]
+    task = str(entry.get("from_entry") or entry.get("task_id", ""))
+    category = task.rpartition("_")[0]
+    if not category:
+        return config
+    published = _published(data, version, category)[task][0]["initial_config"]
+    return {name: _like(published.get(name), of) for name, of in config.items()}
+
+
+def _like(published: Any, recorded: Any) -> Any:
+    return published if published == recorded else recorded
 
 
 def _serialised(sandbox: Sandbox) -> dict[str, Any]:

@@ -84,7 +84,8 @@ class TicketAPI(Api):
 
     @function()
     def ticket_get_login_status(self) -> Any:
-        return {"login_status": bool(self.state["current_user"])}
+        named = "username" if self.version == "v3" else "login_status"
+        return {named: bool(self.state["current_user"])}
 
     @function()
     def logout(self) -> Any:

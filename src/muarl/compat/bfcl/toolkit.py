@@ -116,23 +116,35 @@ def refused(text: str) -> dict[str, Any]:
 
 
 def key_of(value: Any) -> str:
-    """The key in our state of a key in a Python dict: 1, True and 1.0 are one, "1" is another.
+    """The key in our state of a new key in a Python dict: 1 is one, "1" is another.
 
-    Numbers are written plainly, texts as they are unless they read like something else.
+    Whole numbers are written plainly, texts as they are unless they read like something else.
 
     Raises:
         TypeError: It cannot be hashed.
     """
     hash(value)
     if isinstance(value, str):
-        return f"'{value}'" if _NUMBER.fullmatch(value) or (value[:1] in "<'" and value) else value
-    if isinstance(value, (int, float)) and value == value // 1:
-        return str(int(value))
-    return f"<{value!r}>"
+        is_like_another = _NUMBER.fullmatch(value) or value.startswith(("<", "'"))
+        return f"'{value}'" if is_like_another else value
+    return str(value) if type(value) is int else f"<{value!r}>"
+
+
+def key_in(keys: Mapping[str, Any], value: Any) -> str | None:
+    """The key that Python finds for a value, to which 1, True and 1.0 are one; None if there is none.
+
+    Raises:
+        TypeError: It cannot be hashed.
+    """
+    if (key := key_of(value)) in keys:
+        return key
+    if isinstance(value, str):
+        return None
+    return next((key for key in keys if python_key(key) == value), None)
 
 
 def python_key(key: str) -> Any:
-    """What `key_of` gave the key for."""
+    """What `key_of` made a key of."""
     if _NUMBER.fullmatch(key):
         return int(key)
     if key.startswith("<"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from muarl.compat.bfcl.toolkit import Api, function, key_of, python_key, refused
+from muarl.compat.bfcl.toolkit import Api, function, key_in, key_of, python_key, refused
 
 _NOW = "10:30 AM"
 _NOW_AT = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - upstream's clock knows no zone
@@ -77,11 +77,11 @@ class TradingBot(Api):
     @function()
     def get_order_details(self, order_id: Any) -> Any:
         orders = self.state["orders"]
-        if key_of(order_id) not in orders:
+        if (key := key_in(orders, order_id)) is None:
             ids = [python_key(key) for key in orders]
             listed = f"Here is the list of orders_id: {ids}"
             return refused(f"Order with ID {order_id} not found.{listed}")
-        order = orders[key_of(order_id)]
+        order = orders[key]
         if not self._is_long:
             return order
         texts = self.upstream.long["ORDER_DETAIL_EXTENSION"]
@@ -90,9 +90,9 @@ class TradingBot(Api):
 
     @function()
     def cancel_order(self, order_id: Any) -> Any:
-        if key_of(order_id) not in self.state["orders"]:
+        if (key := key_in(self.state["orders"], order_id)) is None:
             return refused(f"Order with ID {order_id} not found.")
-        order = self.state["orders"][key_of(order_id)]
+        order = self.state["orders"][key]
         if order["status"] == "Completed":
             return refused(f"Can't cancel order {order_id}. Order is already completed.")
         order["status"] = "Cancelled"
@@ -107,7 +107,9 @@ class TradingBot(Api):
         if price <= 0 or amount <= 0:
             return refused("Price and amount must be positive values.")
         price, balance = float(price), self.state["account_info"]["balance"]
-        if order_type == "Buy" and (cost := price * amount) > balance:
+        # Version 3 sells on credit.
+        must_pay = self.version == "v4" and order_type.lower() == "buy"
+        if must_pay and (cost := price * amount) > balance:
             short = f"required ${cost:.2f} but only ${balance:.2f} available."
             return refused(f"Insufficient funds: {short}")
         order_id = self.state["order_counter"]

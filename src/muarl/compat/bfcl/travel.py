@@ -32,7 +32,7 @@ class TravelAPI(Api):
 
     def _denied(self, access_token: Any) -> dict[str, Any] | None:
         """Why a token is not accepted."""
-        if not self._is_active():
+        if self.state["token_expires_in"] == 0:
             return refused("Token expired")
         if access_token != self.state["access_token"]:
             if self.version == "v3":
@@ -41,8 +41,7 @@ class TravelAPI(Api):
         return None
 
     def _is_active(self) -> bool:
-        left = self.state["token_expires_in"]
-        return left is not None and left > 0
+        return bool(self.state["token_expires_in"])
 
     @function()
     def authenticate_travel(
@@ -87,10 +86,12 @@ class TravelAPI(Api):
         cardholder_name: Any,
         card_verification_number: Any,
     ) -> Any:
+        if self.state["token_expires_in"] is None:
+            return refused("Token not initialized")
         if denied := self._denied(access_token):
             return denied
         cards = self.state["credit_card_list"]
-        if isinstance(card_number, str) and card_number in cards:
+        if card_number in cards:
             return refused("Card already registered")
         card_id = str(self.draw("randint", 100000000000, 999999999999))
         cards[card_id] = {
@@ -102,31 +103,32 @@ class TravelAPI(Api):
         }
         return {"card_id": card_id}
 
-    def _cost(
+    def _costs(
         self, travel_from: Any, travel_to: Any, travel_date: Any, travel_class: Any
-    ) -> list[float]:
-        """What a flight costs; a long context lists the costs of all flights.
+    ) -> tuple[float, list[float]]:
+        """What a flight costs, and what all flights would, on that day and in that class.
 
         Raises:
             ValueError: No such flight or class.
         """
-        costs = self.upstream.pairs(self.MODULE, "TravelAPI.get_flight_cost", "base_costs")
-        key = (travel_from, travel_to)
-        if key not in dict(costs):
+        where = "TravelAPI.get_flight_cost"
+        costs = dict(self.upstream.pairs(self.MODULE, where, "base_costs"))
+        if (travel_from, travel_to) not in costs:
             raise ValueError("No available route for the given airports.")
         if travel_class not in _FACTORS:
             raise ValueError("Invalid travel class. Options are: economy, business, first.")
         factor = _FACTORS[travel_class]
         if sum(int(digit) for digit in travel_date if digit.isdigit()) % 2 == 0:
             factor *= 2
-        bases = [base for _, base in costs] if self.state["long_context"] else [dict(costs)[key]]
-        return [float(base * factor) for base in bases]
+        own = float(costs[travel_from, travel_to] * factor)
+        return own, [float(base * factor) for base in costs.values()]
 
     @function()
     def get_flight_cost(
         self, travel_from: Any, travel_to: Any, travel_date: Any, travel_class: Any
     ) -> Any:
-        return {"travel_cost_list": self._cost(travel_from, travel_to, travel_date, travel_class)}
+        own, every = self._costs(travel_from, travel_to, travel_date, travel_class)
+        return {"travel_cost_list": every if self.state["long_context"] else [own]}
 
     @function()
     def get_credit_card_balance(self, access_token: Any, card_id: Any) -> Any:
@@ -168,7 +170,7 @@ class TravelAPI(Api):
             "booking_id": booking_id,
             "transaction_id": transaction_id,
             "booking_status": True,
-            "booking_history": {},
+            "booking_history": self.state["booking_record"] if self.state["long_context"] else {},
         }
 
     def _may_not_book(
@@ -192,7 +194,7 @@ class TravelAPI(Api):
         if travel_class not in _FACTORS:
             return f"Invalid travel class. Must be one of {set(_FACTORS)}", 0
         try:
-            cost = self._cost(travel_from, travel_to, travel_date, travel_class)[0]
+            cost = self._costs(travel_from, travel_to, travel_date, travel_class)[0]
         except ValueError as error:
             return str(error), 0
         balance, limit = cards[card_id]["balance"], self.state["budget_limit"]
@@ -247,7 +249,7 @@ class TravelAPI(Api):
             exchanged = round(value / rates[target_currency, base_currency], 2)
         else:
             raise ValueError("No available exchange rate for the given currencies.")
-        return {"exchanged_value": float(exchanged)}
+        return {"exchanged_value": exchanged if self.version == "v3" else float(exchanged)}
 
     @function()
     def verify_traveler_information(

@@ -75,6 +75,8 @@ class VehicleControlAPI(Api):
     @function()
     def startEngine(self, ignitionMode: Any) -> Any:
         state = self.state
+        if ignitionMode == "STOP":  # upstream's slip: it stops, and then goes on to refuse
+            state["engine_state"] = "stopped"
         if state["remainingUnlockedDoors"] > 0:
             doors = [door for door, is_ in state["doorStatus"].items() if is_ == "unlocked"]
             listed = f"Here are the unlocked doors: {', '.join(doors)}"
@@ -85,12 +87,9 @@ class VehicleControlAPI(Api):
             return refused("Must press the brake fully before starting the engine.")
         if state["fuelLevel"] < 0:
             return refused("Fuel tank is empty.")
-        if ignitionMode == "START":
-            state["engine_state"] = "running"
-        elif ignitionMode == "STOP":
-            state["engine_state"] = "stopped"
-        if ignitionMode != "START":  # upstream's slip: STOP stops, and is called invalid
+        if ignitionMode != "START":
             return refused("Invalid ignition mode.")
+        state["engine_state"] = "running"
         return {
             "engineState": state["engine_state"],
             "fuelLevel": state["fuelLevel"],
@@ -137,9 +136,8 @@ class VehicleControlAPI(Api):
 
     @function()
     def get_outside_temperature_from_google(self) -> Any:
-        if self._is_long:
-            return self.upstream.long["LONG_WEATHER_EXTENSION"]
-        return {"outsideTemperature": self.draw("uniform", -10, 40)}
+        now = {"outsideTemperature": self.draw("uniform", -10, 40)}
+        return self.upstream.long["LONG_WEATHER_EXTENSION"] | now if self._is_long else now
 
     @function()
     def get_outside_temperature_from_weather_com(self) -> Any:
@@ -225,10 +223,10 @@ class VehicleControlAPI(Api):
         miles_an_hour, distance = float(speed), float(distanceToNextVehicle)
         if state["engine_state"] == "stopped":
             return refused("Start the engine before activating the cruise control.")
+        state["distanceToNextVehicle"] = distance
         if activate and (not 0 <= miles_an_hour <= _FASTEST or miles_an_hour % _SPEED_STEP):
             return refused("Invalid speed")
         state["cruiseStatus"] = "active" if activate else "inactive"
-        state["distanceToNextVehicle"] = distance
         return {
             "cruiseStatus": state["cruiseStatus"],
             "currentSpeed": miles_an_hour,
@@ -257,13 +255,13 @@ class VehicleControlAPI(Api):
 
     @function()
     def estimate_distance(self, cityA: Any, cityB: Any) -> Any:
-        miles = _MILES.get((cityA, cityB), _MILES.get((cityB, cityA)))
-        if miles is None:
-            return refused("distance not found in database.")
+        ways = [miles for ends, miles in _MILES.items() if ends in ((cityA, cityB), (cityB, cityA))]
+        miles = next(iter(ways), None)
+        unknown = refused("distance not found in database.")
+        answer = unknown if miles is None else {"distance": miles}
         if not self._is_long:
-            return {"distance": miles}
-        cities = self.upstream.long["INTERMEDIARY_CITIES"]
-        return {"distance": miles, "intermediaryCities": cities}
+            return answer
+        return answer | {"intermediaryCities": self.upstream.long["INTERMEDIARY_CITIES"]}
 
     @function()
     def get_zipcode_based_on_city(self, city: Any) -> Any:
