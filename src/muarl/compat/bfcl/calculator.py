@@ -8,9 +8,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import mpmath
-
 from muarl.compat.bfcl.toolkit import Api, function, refused
+from muarl.errors import SetupError
+
+try:
+    import mpmath
+except ModuleNotFoundError as missing:
+    raise SetupError("BFCL's logarithms need mpmath: pip install 'muarl[bfcl]'") from missing
 
 _MOST_DIGITS = 5000
 """Digits to which roots and logarithms are computed, and of powers; more is an error."""

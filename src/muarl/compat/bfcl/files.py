@@ -341,7 +341,7 @@ class GorillaFileSystem(Api):
 
     def _renewed(self, source: str, name: str, parent: str, directory: Node) -> str:
         """Put a node into a directory under a name: a new one, which shares what is in the old one."""
-        old = self._node(source)
+        old = self._nodes[str(self._item(source))]
         if old["type"] == "file":
             number = _add_file(self._nodes, name, old["content"])
             directory["contents"][name] = number
