@@ -26,6 +26,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+_LONGEST_NAME = 200
+"""Longer words are no slip of the pen, and may be of a model."""
+
 
 class MuarlError(Exception):
     """Base of all errors of muarl; the command line prints it without a traceback."""
@@ -40,7 +43,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
         >>> did_you_mean("max_turn", ["max_turns", "seed"])
         "; did you mean 'max_turns'?"
     """
-    near = get_close_matches(word, list(choices), n=1)
+    near = get_close_matches(word, list(choices), n=1) if len(word) <= _LONGEST_NAME else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

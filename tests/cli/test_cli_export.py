@@ -13,6 +13,8 @@ from datasets import load_from_disk
 
 from muarl.kernel.advantage import group_advantages
 from muarl.record import JournalWriter, Outcome, read_journal
+from muarl.spec import GrpoSpec, RunSpec, dump_spec
+from muarl.spec.load import load_spec
 from muarl.testing import build_episode, build_key
 
 
@@ -61,6 +63,16 @@ def test_episodes_and_samples_come_out_in_every_form(
         *("shop", "out"),
         *(f"{what}.{form}" for what in rows for form in ("jsonl", "parquet", "hf")),
     }
+
+
+def test_what_a_credit_made_of_advantages_is_not_exported_and_that_is_said(
+    muarl: InProcess, rollout: Path, tmp_path: Path
+) -> None:
+    path = rollout / "spec.resolved.yaml"
+    grpo = GrpoSpec.model_validate({"credit": {"gigpo": {}}})
+    path.write_text(dump_spec(load_spec(path, RunSpec).spec.model_copy(update={"grpo": grpo})))
+    ending = muarl("export", rollout, "--out", tmp_path / "x.jsonl")
+    assert "not what the run's credit (gigpo) made of them" in ending.out
 
 
 def test_episodes_can_be_chosen_by_phase_and_reward(

@@ -314,3 +314,29 @@ def test_what_is_not_there_is_named(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         muarl("serve", "shop", "--http", port).refuses(1, f"port {port}", "choose another")
+
+
+HALF = (
+    "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    "Accept: application/json, text/event-stream\r\nContent-Length: 500\r\n\r\n{{"
+)
+
+
+async def test_requests_sent_by_halves_hold_up_nobody_and_are_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "shop", "python")
+    async with over_http(load_domain(tmp_path / "shop"), max_sessions=2, body_s=1.0) as url:
+        host = url.partition("://")[2].partition("/")[0]
+        streams = []
+        for _ in range(6):
+            stream = await anyio.connect_tcp(*host.split(":"))  # type: ignore[arg-type]
+            await stream.send(HALF.format(host=host).encode())
+            streams.append(stream)
+        async with Client(url) as client:
+            assert (await client.list_tools()).tools
+        await streams.pop().aclose()
+        for stream in streams:
+            assert b" 408 " in await stream.receive()
+            await stream.aclose()
+    assert not [record for record in caplog.records if record.exc_info]

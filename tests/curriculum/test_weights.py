@@ -28,20 +28,24 @@ def seen(memory: float = 1.0) -> Seen:
     return Seen(POOL, lambda task: task.id, memory)
 
 
+def note(known: Seen, iteration: int, episodes: list[Episode]) -> None:
+    known.note(iteration, [known.result(episode) for episode in episodes])
+
+
 def test_half_is_the_expected_variance_of_success() -> None:
     known = seen()
-    known.note(0, [*played("task-0", 0, [1, 0] * 4), *played("task-1", 0, [0] * 8)])
+    note(known, 0, [*played("task-0", 0, [1, 0] * 4), *played("task-1", 0, [0] * 8)])
     found = half(POOL, 1, known, HalfCurriculum(sharpness=1.0))
     assert found == pytest.approx([4 * 25 / 110, 4 * 9 / 110, 4 / 6])
 
 
 def test_what_was_seen_long_ago_counts_less_and_is_forgotten() -> None:
     known = seen(0.5)
-    known.note(0, played("task-0", 0, [0] * 8))
+    note(known, 0, played("task-0", 0, [0] * 8))
     weights = [half(POOL, at, known, HalfCurriculum(sharpness=1.0))[0] for at in (1, 2, 200)]
     assert weights[0] < weights[1] < weights[2]
     assert weights[2] == pytest.approx(4 / 6)
-    known.note(1, played("task-0", 1, [1] * 4))
+    note(known, 1, played("task-0", 1, [1] * 4))
     estimate = known.of(POOL[0], 1)
     assert estimate is not None
     assert (estimate.solved, estimate.failed) == pytest.approx((4, 4))
@@ -49,14 +53,14 @@ def test_what_was_seen_long_ago_counts_less_and_is_forgotten() -> None:
 
 def test_faults_tell_nothing() -> None:
     known = seen()
-    known.note(0, played("task-0", 0, [None, None]))
+    note(known, 0, played("task-0", 0, [None, None]))
     assert known.of(POOL[0], 1) is None
 
 
 def test_tasks_of_one_kind_are_counted_together() -> None:
     other = POOL[2].model_copy(update={"gold": [GoldCallSpec(tool="get")]})
     known = Seen([POOL[0], POOL[1], other], kind_of, 1.0)
-    known.note(0, played("task-0", 0, [1, 0]))
+    note(known, 0, played("task-0", 0, [1, 0]))
     assert known.of(POOL[1], 0) == known.of(POOL[0], 0)
     assert known.of(other, 0) is None
 
@@ -73,7 +77,8 @@ def failed(task: str, how: str, count: int = 2) -> list[Episode]:
 
 def test_each_class_of_failure_has_the_same_mass() -> None:
     known = seen()
-    known.note(
+    note(
+        known,
         0,
         [
             *failed("task-0", "truncated"),
@@ -90,7 +95,7 @@ def test_each_class_of_failure_has_the_same_mass() -> None:
 
 def test_who_was_never_played_gets_the_mean_and_who_solves_all_nothing() -> None:
     known = seen()
-    known.note(0, [*failed("task-0", "truncated"), *played("task-1", 0, [1.0])])
+    note(known, 0, [*failed("task-0", "truncated"), *played("task-1", 0, [1.0])])
     assert failures(POOL, 1, known, FailuresCurriculum()) == pytest.approx([1, 0, 0.5])
     assert failures(POOL, 1, seen(), FailuresCurriculum()) == [1.0, 1.0, 1.0]
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import copy
 import math
+from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from fuzz_tally import TALLIES
@@ -80,7 +81,94 @@ def library() -> SqlWorld:
 
 
 def fuzz(data: st.DataObject) -> None:
-    """Judge one dialogue by one predicate."""
+    """Judge one dialogue by one predicate, or one text by what is known to stand in it."""
+    if data.draw(st.integers(0, 3)) == 0:
+        fuzz_said(data)
+    else:
+        fuzz_verdicts(data)
+
+
+def fuzz_said(data: st.DataObject) -> None:
+    """A text that says one thing is asked for another: it says it exactly if it is the same."""
+    one, other = data.draw(things), data.draw(things)
+    hidden = data.draw(st.sampled_from(["", "", "\u200b", "\u00ad", "\ufe0f"]))
+    written = hidden.join(data.draw(st.sampled_from(one.spellings)))
+    bound = data.draw(st.sampled_from(["", "", *BOUND])) if written[-1].isdigit() else ""
+    before, after = data.draw(surroundings), data.draw(surroundings)
+    text = f"{before} {written}{bound}, {after}"
+    wanted = data.draw(st.sampled_from(other.spellings))
+    with TALLY.one((text, wanted)):
+        said = judged_by({"said": {"text": wanted}}, text)
+        never = judged_by({"never_said": {"text": wanted}}, text)
+        assert not (said and never), "said, and never said"
+        if one == other and not bound:
+            assert said, "what stands there was not found"
+        elif one != other or bound != " million":  # "W1 million" says W1
+            assert not said, "a wrong acceptance"
+        if one == other and not bound:
+            assert not never, "what stands there was missed"
+        TALLY.note("said" if said else "not said")
+
+
+class Thing(NamedTuple):
+    """Something to be said, and ways to spell it that mean the same."""
+
+    what: str
+    spellings: tuple[str, ...]
+
+
+def _number(number: int) -> Thing:
+    return Thing(f"{number}", (f"{number}", f"{number:,}", f"{number}.00"))
+
+
+def _money(number: int) -> Thing:
+    return Thing(f"${number}.25", (f"${number}.25", f"{number:,}.25 USD", f"{number},25 dollars"))
+
+
+def _euros(number: int) -> Thing:
+    return Thing(f"€{number}.75", (f"€{number}.75", f"{number:,}.75 EUR", f"EUR {number}.75"))
+
+
+def _date(day: date) -> Thing:
+    words = f"{day:%B} {day.day}, {day.year}"
+    return Thing(f"{day}", (f"{day}", words, f"{day.day} {day:%b} {day.year}"))
+
+
+things = st.one_of(
+    st.integers(1, 10**6).map(_number),
+    st.integers(1, 10**6).map(_money),
+    st.integers(1, 10**6).map(_euros),
+    st.dates(date(1990, 1, 1), date(2050, 1, 1)).map(_date),
+    st.sampled_from(["W1", "W2", "K41", "K4", "K411"]).map(lambda name: Thing(name, (name,))),
+)
+BOUND = ("kg", "½", "²", "%", "th", "-7", "–7", ":30", "/7", "^2", "°", "+", "×3", ".x", " million")
+surroundings = st.lists(
+    st.sampled_from(
+        ["so", "it is", "(ok)", "**yes**", "art", "no;", "\n- and", "Anna's", "ﬁn", "，"]
+    ),
+    max_size=3,
+).map(" ".join)
+
+
+def judged_by(predicate: dict[str, Any], text: str) -> bool:
+    """Whether a predicate holds of one message."""
+    message = Message("assistant", text)
+    answer = UserReply("so")
+    heard = Evidence(
+        world=World({}),
+        gold_world=World({}),
+        turns=[Turn(message, 0, 0, 0, finish_reason="stop", policy_version=0, reply=answer)],
+        opening=UserReply("hello"),
+        writes=[],
+        judges=LenientJudges(),
+        begin=lambda: World({}),
+        load=lambda _: None,
+    )
+    return anyio.run(evaluate, PredicateSpec.model_validate(predicate), heard).score == 1
+
+
+def fuzz_verdicts(data: st.DataObject) -> None:
+    """One predicate, of whatever happened."""
     spec = predicate(data)
     if spec is None:
         TALLY.note("no predicates")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from collections.abc import Sequence
 
 import anyio
 import anyio.lowlevel
@@ -362,7 +363,9 @@ async def test_after_a_weight_change_nothing_of_the_old_weights_is_used() -> Non
 
 
 async def test_a_message_under_way_begins_again_with_new_weights() -> None:
-    model = qwen()
+    model, trained = qwen(), qwen()
+    with torch.no_grad():
+        trained.get_input_embeddings().weight.mul_(0.9)
     request = ask(PREFIX, max_tokens=40)
     results: list[Generation] = []
     passes, is_under_way, is_awaited = 0, threading.Event(), threading.Event()
@@ -379,6 +382,7 @@ async def test_a_message_under_way_begins_again_with_new_weights() -> None:
 
     async def let_go() -> None:
         await anyio.wait_all_tasks_blocked()  # the one that wants to change weights among them
+        assert passes == 10
         is_awaited.set()
 
     async with (
@@ -389,14 +393,40 @@ async def test_a_message_under_way_begins_again_with_new_weights() -> None:
         tasks.start_soon(one)
         assert await anyio.to_thread.run_sync(is_under_way.wait, 60)
         tasks.start_soon(let_go)
-        async with policy.paused():
-            assert not results
-            assert passes == 10
-            with torch.no_grad():
-                model.get_input_embeddings().weight.mul_(0.9)
-            policy.set_version(1)
+        await policy.load_weights(trained, 1)
+        assert not results
     assert results[0].policy_version == 1
-    assert gap(model, [(request, results[0])]) < 1e-5
+    assert gap(trained, [(request, results[0])]) < 1e-5
+
+
+async def test_messages_that_are_asked_for_while_new_weights_come_are_sampled_by_them() -> None:
+    model, trained = qwen(), qwen()
+    with torch.no_grad():
+        trained.get_input_embeddings().weight.mul_(0.9)
+    results: list[Generation] = []
+    copying, go_on = threading.Event(), threading.Event()
+
+    class Slow(TorchPolicy):
+        def _copy(self, trained: Sequence[torch.nn.Parameter]) -> None:
+            super()._copy(trained)
+            copying.set()
+            go_on.wait(60)
+
+    async with Slow(model, max_len=200, slots=2) as policy, anyio.create_task_group() as tasks:
+
+        async def one() -> None:
+            results.append(await policy.generate(ask(PREFIX)))
+
+        async def let_go() -> None:
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+
+        tasks.start_soon(policy.load_weights, trained, 1)
+        assert await anyio.to_thread.run_sync(copying.wait, 60)
+        tasks.start_soon(one)
+        tasks.start_soon(let_go)
+    assert results[0].policy_version == 1
+    assert gap(trained, [(ask(PREFIX), results[0])]) < 1e-5
 
 
 async def test_weights_that_changed_in_silence_are_noticed() -> None:

@@ -182,6 +182,49 @@ def test_a_tool_server_gets_secrets_by_name(folder: Path, tools: str) -> None:
         load_domain_spec(path)
 
 
+@pytest.mark.parametrize(
+    "tools",
+    [
+        "{url: 'http://me:hunter2@h/mcp'}",
+        "{url: 'http://h/mcp?api_key=hunter2'}",
+        "{url: 'http://h/mcp?a=b&access_token=hunter2'}",
+        "{command: [x, --api-key=hunter2]}",
+        "{command: [x, --token, hunter2]}",
+        "{command: [env, DB_PASSWORD=hunter2, x]}",
+        "{command: [x, 'postgres://me:hunter2@h/db']}",
+        "{command: [x, '--db=postgres://me:hunter2@h/db']}",
+        "{command: [x], env: {DATABASE_URL: 'postgres://me:hunter2@h/db'}}",
+        "{command: [x], env: {ADDRESS: 'http://h/?token=hunter2'}}",
+    ],
+)
+def test_what_would_record_a_secret_is_refused_where_it_stands_and_not_repeated(
+    folder: Path, tools: str
+) -> None:
+    path = folder / "domain.yaml"
+    path.write_text(DOMAIN.replace("\n  python: tools.py:serve", f" {tools}"))
+    with pytest.raises(SpecError, match="would be recorded") as caught:
+        load_domain_spec(path)
+    assert "hunter2" not in str(caught.value)
+    assert "`secrets" in str(caught.value)
+    assert all(problem.line == 5 for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        "{command: [x, --max-tokens, '5', --token-file=a, --password-prompt, --api-key-env, KEY]}",
+        "{url: 'http://h/mcp?a=me@b'}",
+        "{command: [x], env: {MAIL: me@h}}",
+    ],
+)
+def test_what_holds_no_secret_is_taken(folder: Path, tools: str) -> None:
+    path = folder / "domain.yaml"
+    path.write_text(
+        DOMAIN.replace("\n  python: tools.py:serve", f" {tools}").replace("[cancel]", "[]")
+    )
+    assert load_domain_spec(path).spec.tools
+
+
 def test_what_would_be_read_as_a_variable_is_not_written() -> None:
     run = RunSpec.model_validate({"version": 1, "domain": "a${env:X}", "model": {"tiny": {}}})
     with pytest.raises(ValueError, match="would be read as a variable"):

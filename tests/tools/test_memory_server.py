@@ -14,7 +14,14 @@ import pytest
 from mcp import MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import INVALID_PARAMS, CallToolResult, ListToolsResult, TextContent, Tool
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    TextContent,
+    Tool,
+)
 from tool_kit import call
 
 from muarl.authors import MAX_CHARS
@@ -624,3 +631,29 @@ def test_one_server_serves_several_event_loops() -> None:
 
     for backend in ("asyncio", "trio", "asyncio"):
         assert anyio.run(main, backend=backend) == ORDER
+
+
+async def test_a_verbatim_server_keeps_its_white_space_and_answers_for_tools_it_does_not_list():
+    async def list_tools(_context: Any, _params: Any) -> ListToolsResult:
+        schema = {"type": "object", "properties": {}}
+        return ListToolsResult(tools=[Tool(name="look", input_schema=schema)])
+
+    async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
+        known = params.name == "look"
+        text = '{"a": 1}' if known else f"no {params.name} here"
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=not known)
+
+    def serve(world: World) -> Server[Any]:
+        return Server("plain", on_list_tools=list_tools, on_call_tool=call_tool)
+
+    said = {}
+    for verbatim in (False, True):
+        limits = Limits(verbatim=verbatim)
+        async with MemoryToolServer(serve, limits=limits).session(World({})) as session:
+            said[verbatim] = [await session.call(call("look")), await session.call(call("leap"))]
+    assert [result.content for result in said[False]] == [
+        '{"a":1}',
+        "unknown tool 'leap'; tools: look",
+    ]
+    assert [result.content for result in said[True]] == ['{"a": 1}', "no leap here"]
+    assert said[True][1].is_error

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
+import torch
 
-from muarl.scheduler.rounds import StopSignal
+from muarl.domain import load_domain_of
+from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import RunSpec, dump_spec, load_run
 from muarl.train.loop import train
+from muarl.train.models import open_model
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
@@ -26,6 +33,8 @@ SHORT: dict[str, Any] = {
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }
 
+_SPLITS = "splits: {train: 2400, dev: 600, held_out: 600}"
+
 PAYS = """
 def an_e(evidence):
     return any("e" in text for _, text in evidence.heard())
@@ -39,6 +48,12 @@ def write_run(folder: Path, **changes: Any) -> Path:
     text = domain.read_text(encoding="utf-8")
     assert "  - gold_world: true\n" in text
     paid = "  - python: {function: pays.py:an_e}\n"
+    assert _SPLITS in text
+    if "model" in changes:
+        # Its length has to be said, and is not if it is the default; and its vocabulary is there
+        # already, which needs no thousands of tasks.
+        changes = {"rollout": {**SHORT["rollout"], "context_tokens": 1000}, **changes}
+        text = text.replace(_SPLITS, "splits: {train: 120, dev: 40, held_out: 40}")
     domain.write_text(text.replace("  - gold_world: true\n", paid))
     (folder / "desk" / "pays.py").write_text(PAYS)
     spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})
@@ -47,9 +62,20 @@ def write_run(folder: Path, **changes: Any) -> Path:
     return path
 
 
+@cache
+def ready_model() -> dict[str, str]:
+    """What a run file says to begin with a model that is there already, which saves seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="muarl-short-run-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    run = load_run(write_run(folder, cold_start={"episodes": 40}))
+    anyio.run(open_model, load_domain_of(run), run.spec, folder, folder / "model")
+    return {"path": str(folder / "model")}
+
+
 def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
     """Train to the end; the metrics of its iterations."""
     located = load_run(run_file)
+    torch.set_num_threads(located.spec.threads)
     moved = located.spec.moved(run_file.parent, out)
     folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 
@@ -58,3 +84,37 @@ def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[s
 
     anyio.run(main, backend="asyncio")
     return [line for line in folder.lines() if line["kind"] == "iteration"]
+
+
+class StopAfter:
+    """Asks the run to stop when a phase has advanced so far."""
+
+    def __init__(self, stop: StopSignal, phase: str, done: int) -> None:
+        self._stop, self._phase, self._done = stop, phase, done
+        self._now = ""
+
+    def phase(self, name: str, total: int) -> None:
+        del total
+        self._now = name
+
+    def advance(self, done: int, **figures: Any) -> None:
+        del figures
+        if self._now == self._phase and done >= self._done:
+            self._stop.request()
+
+    def note(self, text: str) -> None:
+        del text
+
+
+def break_off(run_file: Path, out: Path, phase: str, done: int, *, resume: bool = False) -> None:
+    """Train until a phase has advanced so far."""
+    located = load_run(run_file)
+    moved = located.spec.moved(run_file.parent, out)
+    folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
+
+    async def main() -> None:
+        stop = StopSignal()
+        await train(located, folder, StopAfter(stop, phase, done), stop)
+
+    with pytest.raises(Interrupted):
+        anyio.run(main, backend="asyncio")

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from short_run import SHORT, carry_out, write_run
+
+from muarl.errors import SpecError
+from muarl.spec import load_run
+from muarl.train.run_domain import ready_domain
 
 CREDITS: dict[str, dict[str, Any]] = {
     "discounted": {"turns": "to_go"},
@@ -29,3 +34,19 @@ def test_a_run_learns_with_each_credit(credit: str, tmp_path: Path) -> None:
     assert line["trained_tokens"] > 0
     assert line["first_ratio_mean"] == pytest.approx(1, abs=1e-4)
     assert line["credit"].keys() == {"moved", "gap", "outcome"}
+
+
+def test_items_that_do_not_fit_the_domain_are_refused_where_they_stand(tmp_path: Path) -> None:
+    items = [
+        {"id": "a", "when": {"any": [{"called": {"tool": "get_ordr"}}, {"gold_world": True}]}},
+        {"id": "b", "when": {"sql": {"query": "SELECT 1", "equals": 1}}},
+        {"id": "c", "when": {"gold_world": True}},
+    ]
+    run_file = write_run(tmp_path, grpo=SHORT["grpo"] | {"credit": {"checklist": {"items": items}}})
+    with pytest.raises(SpecError) as caught:
+        anyio.run(ready_domain, load_run(run_file))
+    first, second = map(str, caught.value.problems)
+    assert "unknown tool 'get_ordr'; did you mean 'get_order'?" in first
+    assert "the world is no database" in second
+    lines = run_file.read_text().splitlines()
+    assert "get_ordr" in lines[int(first.split(":")[1]) - 1]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from muarl import __version__
 from muarl.cli._answer import answer, answering
@@ -14,6 +15,7 @@ from muarl.cli._printable import printable
 from muarl.cli._problems import in_lines
 from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
+from muarl.cli._telling import remark
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
@@ -40,6 +42,13 @@ USAGE = 2
 EXIT_CODES = """\
 exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,
 130 interrupted."""
+
+_MAX_ARGUMENT = 4096
+"""Characters; no path is longer, and no setting need be."""
+_SHOWN = 60
+
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the system says of arguments that name no file because they cannot."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
@@ -71,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(arguments: list[str]) -> int:
     verb, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    longest = max(arguments, key=len, default="")
+    if len(longest) > _MAX_ARGUMENT:
+        began = f"{longest[:_SHOWN]!r}... is {len(longest):,} characters long"
+        return _fail(f"{began}; an argument has at most {_MAX_ARGUMENT:,}", USAGE)
     try:
         if verb in ("-h", "--help", "help"):
             answer(_help())
@@ -85,6 +98,10 @@ def _main(arguments: list[str]) -> int:
             return _dispatch(verb, rest)
     except (MuarlError, KeyboardInterrupt, BaseExceptionGroup) as error:
         return _report(error)
+    except OSError as error:
+        if error.errno not in _NO_PATH or not isinstance(error.filename, str):
+            raise
+        return _fail(f"{error.filename[:_SHOWN]}: {error.strerror}", USAGE)
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:
@@ -114,13 +131,18 @@ def _module(verb: str) -> Verb:
 def parser_of(verb: str) -> argparse.ArgumentParser:
     """What reads a verb's arguments."""
     module = _module(verb)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"muarl {verb}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(printable(message), file)
 
 
 def _report(error: BaseException) -> int:
@@ -132,17 +154,15 @@ def _report(error: BaseException) -> int:
     if len(known) < len(leaves):
         raise error
     for message in dict.fromkeys(map(_line, filter(str, known))):
-        print(message, file=sys.stderr)
+        remark(message)
     return max(leaf.exit_code for leaf in known)
 
 
 def _line(error: MuarlError) -> str:
     """Problems of specs begin with path:line:column, which terminals and editors can follow."""
     if isinstance(error, SpecError):
-        text = "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
-    else:
-        text = f"muarl: {error}"
-    return printable(text)
+        return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
+    return f"muarl: {error}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -154,7 +174,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"muarl: {message}", file=sys.stderr)
+    remark(f"muarl: {message}")
     return code
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import TextIO
 
+from muarl.cli._printable import printable
 from muarl.cli._quiet import silence
 from muarl.errors import MuarlError
 
@@ -47,7 +48,7 @@ def answer(text: object) -> None:
     """
     out = _stdout.get() or sys.stdout
     try:
-        print(text, file=out, flush=True)  # else Python finds out at its end
+        print(printable(str(text)), file=out, flush=True)  # else Python finds out at its end
     except OSError as error:
         silence(out)
         if isinstance(error, BrokenPipeError):

@@ -6,7 +6,6 @@ itself less often the longer drawing takes, so that it never takes more than `_M
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -18,7 +17,9 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 
+from muarl.cli._printable import in_one_line, printable
 from muarl.cli._status import brief, status
+from muarl.cli._telling import remark
 from muarl.observe import Counters
 
 _SECONDS_PER_LINE = 10.0
@@ -42,14 +43,14 @@ class LiveProgress:
         self.finish()
         self._total = total
         self._view.begin()
-        self._task = self._view.add_task(name, total=total, figures="")
+        self._task = self._view.add_task(in_one_line(name), total=total, figures="")
 
     def advance(self, done: int, **figures: Any) -> None:
         if self._task is not None:
             self._view.update(self._task, completed=done, figures=_words(figures))
 
     def note(self, text: str) -> None:
-        self._view.console.print(text, markup=False, highlight=False)
+        self._view.console.print(printable(text), markup=False, highlight=False)
 
     def finish(self) -> None:
         """The present phase is done."""
@@ -78,11 +79,11 @@ class _View(Progress):
         self._before = counters.snapshot()
         self._recent = deque([self._before])
         super().__init__(
-            TextColumn("{task.description:<24}"),
+            TextColumn("{task.description:<24}", markup=False),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
             Elapsed(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[figures]}", markup=False),
             console=console,
             auto_refresh=False,
         )
@@ -135,8 +136,7 @@ class PlainProgress:
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
-        sys.stderr.write(f"[{self._said - self._started:6.1f} s] {text}\n")
-        sys.stderr.flush()
+        remark(f"[{self._said - self._started:6.1f} s] {text}")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import anyio
 from muarl.cli._answer import answer
 from muarl.cli._arguments import name_of_run
 from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._telling import remark
 from muarl.evaluate.grid import Difference, GridFound
 from muarl.evaluate.statistics import Interval
 from muarl.spec import GridSpec, dump_spec, load_grid, load_run
@@ -28,7 +28,7 @@ USAGE = 2
 def run_grid(args: argparse.Namespace) -> int:
     """Play a grid, and print what it found."""
     if wrong := _not_of_a_grid(args):
-        print(f"muarl eval: error: {wrong}", file=sys.stderr)
+        remark(f"muarl eval: error: {wrong}")
         return USAGE
     grid = load_grid(args.spec[0])
     said = load_run(grid.resolve(grid.spec.run))
@@ -85,7 +85,7 @@ def run_grid(args: argparse.Namespace) -> int:
         try:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
-            print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
+            remark(f"stopped; the same command with --resume goes on in {out}")
             raise KeyboardInterrupt from interrupted
     (result,) = found
     tasks = tasks_of_grid(domain, run.spec)

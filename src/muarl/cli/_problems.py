@@ -14,7 +14,7 @@ _KINDS = 20
 """Kinds of problems shown."""
 
 _TASK = re.compile(r"^task '[^']*': ")
-_NUMBERED = re.compile(r"[\w.-]*\d[\w.-]*")
+_NUMBERED = re.compile(r"(?<![\w.-])[\w.-]*\d[\w.-]*")  # begun at words only: names may be long
 
 
 def in_lines(problems: Sequence[Problem], rest: str = "") -> list[str]:
@@ -35,7 +35,8 @@ def in_lines(problems: Sequence[Problem], rest: str = "") -> list[str]:
         kinds.setdefault(_kind(problem), []).append(problem)
     lines: list[str] = []
     for alike in list(kinds.values())[:_KINDS]:
-        lines += map(str, alike[:_ALIKE])
+        # Further lines stand in, so that a name with a line end in it forges no line.
+        lines += [str(problem).replace("\n", "\n  ") for problem in alike[:_ALIKE]]
         if len(alike) > _ALIKE:
             lines.append(f"  and {len(alike) - _ALIKE} more like these{rest}")
     if len(kinds) > _KINDS:

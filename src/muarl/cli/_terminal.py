@@ -6,7 +6,7 @@ import sys
 
 from muarl.cli._answer import answer
 from muarl.cli._lines import Lines
-from muarl.cli._printable import printable
+from muarl.cli._telling import prompt
 
 
 class Terminal:
@@ -23,7 +23,7 @@ class Terminal:
 
     async def speak(self, who: str) -> str | None:
         if self._asks:
-            print(f"{who}> ", end="", file=sys.stderr, flush=True)
+            prompt(f"{who}> ")
         line = await self._lines.next()
         if line is None:
             return None
@@ -33,4 +33,4 @@ class Terminal:
 
     def show(self, text: str) -> None:
         """Print it, so that the terminal obeys nothing in it."""
-        answer(printable(text))
+        answer(text)

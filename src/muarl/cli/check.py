@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Sequence
 from contextvars import copy_context
 from dataclasses import asdict
@@ -20,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
+from muarl.cli._printable import in_one_line
 from muarl.cli._problems import in_lines
-from muarl.cli._telling import tell
+from muarl.cli._telling import erase_step, remark, show_step
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
     DomainSpec,
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from muarl.data.proof import Fuzzed, Means, Proof
 
 _PASSED = 3
-
-_CLEAR = "\r\x1b[K"
-"""Begins a terminal's line anew."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
                 located = load_domain_spec(first)
             if overlays or args.settings:
                 what = f"{first} is no run file; only a run file has something over it"
-                print(f"muarl check: error: {what}", file=sys.stderr)
+                remark(f"muarl check: error: {what}")
                 return 2
         if args.offline:
             return _offline(located, run_file, as_json=args.json)
@@ -133,7 +130,7 @@ def _fix(paths: Sequence[Path]) -> None:
         except OSError as error:
             raise SetupError(f"cannot write {error.filename or path}: {error.strerror}") from error
         for change in mending.changes:
-            print(f"{path}: {change}", file=sys.stderr)
+            remark(f"{path}: {change}")
 
 
 def _offline(
@@ -179,18 +176,16 @@ def _prove(
     as_json: bool,
 ) -> int:
     def on_step(step: str) -> None:
-        if sys.stderr.isatty():
-            print(f"{_CLEAR}checking {step} ...", end="", file=sys.stderr, flush=True)
-        else:
-            tell(f"checking {step}")
+        show_step(f"checking {step}")
 
-    def on_remark(remark: str) -> None:
-        print(f"{_clear()}{remark}", file=sys.stderr, flush=True)
+    def on_remark(text: str) -> None:
+        erase_step()
+        remark(text)
 
     here = copy_context()  # in which stdout is for answers
 
     def on_stuck(proof: Proof) -> None:
-        print(_clear(), end="", file=sys.stderr, flush=True)
+        erase_step()
         try:
             here.run(answer, json.dumps(_as_json(proof)) if as_json else _in_words(proof))
         finally:
@@ -221,16 +216,11 @@ def _prove(
     try:
         proof = anyio.run(main)
     finally:
-        print(_clear(), end="", file=sys.stderr, flush=True)
+        erase_step()
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
     answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
     return 0 if proof.sound else 1
-
-
-def _clear() -> str:
-    """What takes the line of progress off a terminal."""
-    return _CLEAR if sys.stderr.isatty() else ""
 
 
 def _in_words(proof: Proof) -> str:
@@ -250,6 +240,7 @@ def _in_words(proof: Proof) -> str:
     if proof.fuzz is not None:
         lines.append(f"  {_fuzzed(proof.fuzz)}")
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
+    lines = [in_one_line(line) for line in lines]
     lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
     count = len(proof.findings)
     lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")

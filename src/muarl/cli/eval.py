@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from muarl.cli._arguments import (
 )
 from muarl.cli._grid import USAGE, run_grid
 from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._telling import remark
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec.kinds import kind_of
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if kind_of(args.spec[0]) == "grid":
         return run_grid(args)
     if wrong := _not_of_a_run(args):
-        print(f"muarl eval: error: {wrong}", file=sys.stderr)
+        remark(f"muarl eval: error: {wrong}")
         return USAGE
     located = run_of(args)
     spec = located.spec
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.summary import EvalSummary, summarise
-    from muarl.train.playing import play
+    from muarl.train.playing import play, stored_user
     from muarl.train.ready import (
         files_of_run,
         refuse_trained_tasks,
@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     refuse_trained_tasks(spec, domain, args.model)
     anyio.run(require_room, located, domain, args.model)
+    her_folder = stored_user(located, [spec.eval_user])
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     moved = spec.moved(located.path.parent, out)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
@@ -115,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
                 progress=progress,
                 stop=stop,
                 observer=observation,
+                user=her_folder,
             )
             episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._telling import remark
 from muarl.errors import SetupError
 from muarl.spec.base import ID_PATTERN
 
@@ -59,10 +59,9 @@ def run(args: argparse.Namespace) -> int:
     """
     folder = Path(args.name)
     if (folder.exists() or folder.is_symlink()) and not args.overwrite:
-        print(
+        remark(
             f"muarl init: error: {folder} is there already; choose another name, or replace the "
-            "template's files in it with --overwrite",
-            file=sys.stderr,
+            "template's files in it with --overwrite"
         )
         return 2
     try:

@@ -9,7 +9,6 @@ commanded. Lines may come from a file or a pipe as well; their end is the end of
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
-from muarl.cli._printable import printable
+from muarl.cli._telling import remark
 from muarl.cli._which import all_tasks, task_of, unknown, wrong
 from muarl.errors import SetupError
 from muarl.spec import load_run
@@ -212,7 +211,7 @@ async def _agent(
 def _tell(episode: Episode) -> int:
     """Print how it ended; the exit code."""
     if episode.reward is None:
-        print(f"muarl: the dialogue broke off: {printable(str(episode.error))}", file=sys.stderr)
+        remark(f"muarl: the dialogue broke off: {episode.error}")
         return 1
     answer(f"\nthe dialogue is {episode.outcome.value}; reward {episode.reward:g}")
     for result in episode.rewards:
@@ -223,11 +222,11 @@ def _tell(episode: Episode) -> int:
         answer(_in_words(result))
     answer("changed in the world:" if episode.changes else "nothing is changed in the world")
     for change in episode.changes:
-        answer(printable(f"  {change}"))
+        answer(f"  {change}")
     return 0
 
 
 def _in_words(result: PredicateResult) -> str:
     score = "does not apply" if result.score is None else f"{result.score:g}"
     evidence = f" ({result.evidence!r})" if result.evidence else ""
-    return printable(f"  {result.name}: {score}; {result.reason}{evidence}")
+    return f"  {result.name}: {score}; {result.reason}{evidence}"

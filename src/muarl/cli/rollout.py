@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from muarl.cli._arguments import (
     run_of,
 )
 from muarl.cli._running import prepare_torch, run_interruptibly
-from muarl.cli._telling import tell
+from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
 
@@ -84,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         for name, value in (("split", args.split), ("episodes", args.episodes))
         if value is not None
     }
+    hers = located.spec.user_model
     spec = located.spec.model_copy(
         # Tasks that are only played may be those that others train on.
         update={
@@ -91,14 +92,14 @@ def run(args: argparse.Namespace) -> int:
             "rollout": located.spec.rollout.model_copy(update={"group_size": args.group_size}),
             "cold_start": None,
             "grpo": None,
+            "user_model": hers and hers.model_copy(update={"cold_start": None, "grpo": None}),
         }
     )
     located = replace(located, spec=spec)
     if spec.eval.episodes % args.group_size:
-        print(
+        remark(
             f"muarl rollout: error: {spec.eval.episodes} dialogues are no whole number of groups "
-            f"of {args.group_size}; choose another --episodes or --group-size",
-            file=sys.stderr,
+            f"of {args.group_size}; choose another --episodes or --group-size"
         )
         return 2
     if args.dry_run:
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
-    from muarl.train.playing import roll_out
+    from muarl.train.playing import roll_out, stored_user
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
@@ -121,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)
+    her_folder = stored_user(located, [spec.user])
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
         domain.expert(tasks[0], {}, generator(0))
@@ -136,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             overwrite=args.overwrite,
             plan={
-                "policy": "expert" if args.expert else str(args.model.resolve()),
+                "policy": "expert" if args.expert else os.path.realpath(args.model),
                 "shard": str(args.shard),
             },
             reads=[*([args.model] if args.model else []), *files_of_run(located)],
@@ -157,12 +159,13 @@ def run(args: argparse.Namespace) -> int:
                     progress=progress,
                     stop=stop,
                     observer=observation,
+                    user=her_folder,
                 )
 
         try:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
-            print(f"stopped; the same command with --resume goes on in {out}", file=sys.stderr)
+            remark(f"stopped; the same command with --resume goes on in {out}")
             raise KeyboardInterrupt from interrupted
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
         observed = observation.counters.snapshot().figures()

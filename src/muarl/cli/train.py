@@ -9,7 +9,6 @@ ends at once; what was journaled is still there.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import anyio
@@ -27,7 +26,7 @@ from muarl.cli._arguments import (
     seed,
 )
 from muarl.cli._running import prepare_torch, run_interruptibly
-from muarl.cli._telling import tell
+from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
 
 
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
             hint = f"stopped; go on with: muarl train {as_typed(args)} --out {out} --resume"
-            print(hint, file=sys.stderr)
+            remark(hint)
             raise KeyboardInterrupt from interrupted
     answer(out)
     return 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from muarl.curriculum.seen import Seen, kind_of
 from muarl.curriculum.weights import failures, half, horizon
-from muarl.record import TRAIN, Episode
+from muarl.record import Episode
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.curriculum import CurriculumSpec
@@ -62,20 +62,16 @@ class Curriculum:
 
     def note(self, iteration: int, episodes: Iterable[Episode]) -> None:
         """Take in what an iteration played, whole; faults count as played, and tell nothing."""
-        played = list(episodes)
-        for episode in played:
-            if episode.key.task_id in self._last:
-                self._last[episode.key.task_id] = iteration
-        self._seen.note(iteration, played)
+        results = [self._seen.result(episode) for episode in episodes]
+        for result in results:
+            if result.task_id in self._last:
+                self._last[result.task_id] = max(self._last[result.task_id], iteration)
+        self._seen.note(iteration, results)
 
-    def note_stored(self, episodes: Iterable[Episode], before: int) -> None:
-        """Take in what a run's journal holds of the iterations before one."""
-        by_iteration: dict[int, list[Episode]] = {}
-        for episode in episodes:
-            if episode.key.phase == TRAIN and episode.key.iteration < before:
-                by_iteration.setdefault(episode.key.iteration, []).append(episode)
-        for iteration in sorted(by_iteration):
-            self.note(iteration, by_iteration[iteration])
+    def begin(self, iteration: int, tasks: Iterable[TaskSpec]) -> None:
+        """An iteration's tasks begin to be played: where iterations overlap, before it is noted."""
+        for task in tasks:
+            self._last[task.id] = iteration
 
     def order(self, iteration: int) -> list[TaskSpec]:
         """All tasks, those to be played first.

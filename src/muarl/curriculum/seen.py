@@ -40,6 +40,22 @@ class Estimate(NamedTuple):
     classes: dict[str, float]
 
 
+class Result(NamedTuple):
+    """What a curriculum needs to know of an episode.
+
+    Attributes:
+        iteration: That played it.
+        task_id: Its task.
+        reward: None for a fault.
+        failure: How it failed; None if it did not.
+    """
+
+    iteration: int
+    task_id: str
+    reward: float | None
+    failure: str | None
+
+
 class Seen:
     """Counts that an iteration leaves a share of, `memory`.
 
@@ -53,18 +69,25 @@ class Seen:
         self._memory = memory
         self._counts: dict[Unit, _Counts] = {}
 
-    def note(self, iteration: int, episodes: Iterable[Episode]) -> None:
-        """Take in an iteration's episodes; iterations come in order, faults tell nothing (law L2)."""
+    def result(self, episode: Episode) -> Result:
+        """What is kept of an episode, so that a long journal need not be in memory."""
+        key = episode.key
+        task = self._tasks.get(key.task_id)
+        failure = None if task is None else failure_of(episode, task)
+        return Result(key.iteration, key.task_id, episode.reward, failure)
+
+    def note(self, iteration: int, results: Iterable[Result]) -> None:
+        """Take in an iteration's results; iterations come in order, faults tell nothing (law L2)."""
         rewards: defaultdict[Unit, list[float]] = defaultdict(list)
         classes: defaultdict[Unit, Counter[str]] = defaultdict(Counter)
-        for episode in episodes:
-            task = self._tasks.get(episode.key.task_id)
-            if task is None or episode.reward is None:
+        for result in results:
+            task = self._tasks.get(result.task_id)
+            if task is None or result.reward is None:
                 continue
             unit = self._unit(task)
-            rewards[unit].append(episode.reward)
-            if failure := failure_of(episode, task):
-                classes[unit][failure] += 1
+            rewards[unit].append(result.reward)
+            if result.failure is not None:
+                classes[unit][result.failure] += 1
         for unit, earned in rewards.items():
             old = self._at(unit, iteration)
             solved = math.fsum(earned)

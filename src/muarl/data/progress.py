@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import anyio
 
 from muarl.credit.checklist import Tally
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
-from muarl.errors import EpisodeError
-from muarl.record import Episode, EpisodeKey
+from muarl.errors import EpisodeError, RewardError
+from muarl.record import Episode, EpisodeKey, UserReply
 from muarl.reward import evaluate
 from muarl.spec import PredicateSpec, TaskSpec
+from muarl.spec.calls import Who
 from muarl.spec.credit import ChecklistCredit, ChecklistItem
+from muarl.spec.declared_tools import tools_in
+from muarl.spec.finding import Finding, unknown
 from muarl.spec.predicate import WorldAt
 from muarl.world import Change, World, apply_changes, canonical_diff
 
@@ -59,6 +62,36 @@ async def look_through(
     async with anyio.create_task_group() as group:
         for episode in episodes:
             group.start_soon(one, episode)
+    return found
+
+
+async def unfit_items(domain: Domain, items: Sequence[ChecklistItem]) -> list[Finding]:
+    """What is wrong with a list in this domain: tools it does not have, checks that trip.
+
+    Each is tried once, at the beginning of a dialogue; nobody is asked to judge.
+
+    Raises:
+        ToolServerError: The tool server does not start.
+    """
+    sides: dict[Who, Collection[str]] = {
+        "agent": [tool.name for tool in await domain.tools()],
+        "user": [tool.name for tool in await domain.user_tools()],
+    }
+    task = domain.tasks(domain.splits[0])[0]
+    initial = domain.world_for(task)
+    gold = await domain.gold_world(task)
+    evidence = domain.evidence(initial.fork(), gold, [], UserReply("hello"), initial)
+    found: list[Finding] = []
+    for number, item in enumerate(items):
+        for loc, by, tool in tools_in([item.when]):
+            if tool not in sides[by]:
+                found.append(Finding((number, "when", *loc[1:]), unknown("tool", tool, sides[by])))
+        if any(part.judge is not None for _, part in item.when.walk()):
+            continue
+        try:
+            await evaluate(item.when, evidence)
+        except RewardError as error:
+            found.append(Finding((number, "when"), str(error)))
     return found
 
 

@@ -1,16 +1,17 @@
-"""The embedded policy: samples from a transformers model in this process, shared with the trainer.
+"""The embedded policy: samples from a transformers model in this process.
 
     async with TorchPolicy(model, max_len=1024, slots=256) as policy:
         generation = await policy.generate(request)
 
-Weights are shared, not copied: after an optimizer step call `set_version`, which drops every cached
-key and value. Steps run in a worker thread, so the event loop serves tools and users meanwhile.
+The model's weights are read in place. Where whoever trains it waits while anything is sampled, they may
+be the trainer's own: after an optimizer step call `set_version`, which drops every cached key and value.
+Where training goes on meanwhile, sample from a copy, and bring new weights over with `load_weights`.
+Steps run in a worker thread, so the event loop serves tools and users meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -59,6 +60,7 @@ class TorchPolicy:
         self._parameters = list(model.parameters())
         self._stamp = self._weights_stamp()
         self._stale = False
+        self._loading = False
         self._arrivals: list[Row] = []
         self._done: dict[Row, anyio.Event] = {}
         self._wake = anyio.Event()
@@ -89,15 +91,29 @@ class TorchPolicy:
         """Grows whenever autograd sees a parameter written in place."""
         return sum(parameter._version for parameter in self._parameters)
 
-    @asynccontextmanager
-    async def paused(self) -> AsyncIterator[None]:
-        """Keep the engine from reading the weights while they change.
+    async def load_weights(self, trained: PreTrainedModel, version: int) -> None:
+        """Take over the weights of another model of the same shape, in the middle of whatever is sampled.
 
-        Needed only when messages are under way: `async with policy.paused(): update();
-        policy.set_version(n)`.
+        Sampling waits for the copy, and begins what is under way again; see `set_version`.
+
+        Args:
+            trained: Must not change meanwhile.
+            version: Of its weights.
         """
-        async with self._weights:
-            yield
+        # Shielded: cancelled half way, the weights would be of two versions.
+        with anyio.CancelScope(shield=True):
+            async with self._weights:
+                self._loading = True
+                try:
+                    await anyio.to_thread.run_sync(self._copy, list(trained.parameters()))
+                    self.set_version(version)
+                finally:
+                    self._loading = False
+
+    def _copy(self, trained: Sequence[torch.nn.Parameter]) -> None:
+        with torch.no_grad():
+            for ours, theirs in zip(self._parameters, trained, strict=True):
+                ours.copy_(theirs)
 
     async def generate(self, request: GenerateRequest) -> Generation:
         self._check(request)
@@ -117,7 +133,7 @@ class TorchPolicy:
     def _check(self, request: GenerateRequest) -> None:
         if self._failure is not None:
             raise PolicyError(self._failure)
-        if self._stamp != self._weights_stamp():
+        if not self._loading and self._stamp != self._weights_stamp():
             raise PolicyError(
                 f"the weights changed, but the policy still answers as version {self._version}; "
                 "call `set_version` after every optimizer step"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,6 +21,9 @@ OWN = frozenset(
         "episodes.journal",
         "model",
         "checkpoint",
+        "user_model",
+        "user_checkpoint",
+        "user_past",
     }
 )
 """What a run's folder holds that only a run writes; a report can be written again at any time."""
@@ -38,9 +42,9 @@ def refuse_inputs(path: Path, reads: Iterable[Path] = ()) -> None:
     Raises:
         SetupError: Something of `reads` is there or below, or it is one of a run's own files.
     """
-    real = path.resolve()
+    real = Path(os.path.realpath(path))  # does without links that lead in a circle
     for needed in reads:
-        if needed.resolve().is_relative_to(real):
+        if Path(os.path.realpath(needed)).is_relative_to(real):
             raise SetupError(f"{path} would replace {needed}, which is read; choose another --out")
     for folder in real.parents:
         inside = real.relative_to(folder).parts[0]

@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, groupby
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -46,6 +47,41 @@ class Group(msgspec.Struct, frozen=True):
         return sum(episode.outcome.is_fault for episode in self.episodes)
 
 
+@runtime_checkable
+class GroupSource(Protocol):
+    """Decides which group begins next, whenever there is a place for a dialogue of one."""
+
+    def next_group(self) -> list[EpisodeKey] | None:
+        """Keys of the group that begins now; None if none may.
+
+        A group may come again under the same key once it was whole, with other dialogues.
+        """
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no group begins any more."""
+        ...
+
+
+class _Listed:
+    """Groups that are known from the start."""
+
+    def __init__(self, keys: Iterable[EpisodeKey]) -> None:
+        self._groups: Iterator[list[EpisodeKey]] = _grouped(keys)
+        self.is_over = False
+
+    def next_group(self) -> list[EpisodeKey] | None:
+        group = next(self._groups, None)
+        self.is_over = group is None
+        return group
+
+    def rest(self) -> list[EpisodeKey]:
+        waiting = list(self._groups)
+        self._groups = iter(waiting)
+        return [key for keys in waiting for key in keys]
+
+
 class _OpenGroup:
     """A group of which some dialogue is still to finish."""
 
@@ -76,7 +112,8 @@ class Admission:
     own world would be done twice.
 
     Args:
-        keys: Dialogues; those of a group stand together. Read as slots become free.
+        keys: Dialogues; those of a group stand together. Read as slots become free. Or what decides
+            group by group.
         concurrency: Slots.
         attempts: How often a dialogue is tried that ends in a fault.
         done: Episodes of an earlier run, which are not run again.
@@ -89,14 +126,14 @@ class Admission:
 
     def __init__(
         self,
-        keys: Iterable[EpisodeKey],
+        keys: Iterable[EpisodeKey] | GroupSource,
         *,
         concurrency: int,
         attempts: int,
         done: Mapping[EpisodeKey, Episode],
         first_wait_s: float = 0.0,
     ) -> None:
-        self._coming: Iterator[list[EpisodeKey]] = _grouped(keys)
+        self._coming = keys if isinstance(keys, GroupSource) else _Listed(keys)
         self._attempts = attempts
         self._done = done
         self._first_wait_s = first_wait_s
@@ -106,7 +143,6 @@ class Admission:
         self._arrivals = count()
         self._open: dict[GroupKey, _OpenGroup] = {}
         self._stopped = False
-        self._exhausted = False
         self.concurrency = concurrency
         self.slots_taken = 0
 
@@ -123,9 +159,8 @@ class Admission:
         if self._retries and self._retries[0][0] <= now:
             return heapq.heappop(self._retries)[2]
         if not self._fresh:
-            keys = next(self._coming, None)
+            keys = self._coming.next_group()
             if keys is None:
-                self._exhausted = True
                 return None
             group = _OpenGroup(keys)
             group.episodes.update((key, self._done[key]) for key in keys if key in self._done)
@@ -149,7 +184,7 @@ class Admission:
     def is_over(self) -> bool:
         """Whether nothing holds a slot and nothing will: `take` never gives anything again."""
         return not self.slots_taken and (
-            self._stopped or (self._exhausted and not self._fresh and not self._retries)
+            self._stopped or (self._coming.is_over and not self._fresh and not self._retries)
         )
 
     def tries_again(self, plan: EpisodePlan, episode: Episode, now: float = 0.0) -> float | None:
@@ -186,11 +221,10 @@ class Admission:
         self._stopped = True
 
     def unfinished(self) -> list[EpisodeKey]:
-        """Keys without a final episode, in order; reads what was not yet asked for."""
-        waiting = list(self._coming)
-        self._coming = iter(waiting)
+        """Keys without a final episode, in order; of a list also those not yet asked for."""
         opened = [key for group in self._open.values() for key in group.missing]
-        return opened + [key for keys in waiting for key in keys if key not in self._done]
+        rest = self._coming.rest() if isinstance(self._coming, _Listed) else []
+        return opened + [key for key in rest if key not in self._done]
 
 
 def _grouped(keys: Iterable[EpisodeKey]) -> Iterator[list[EpisodeKey]]:

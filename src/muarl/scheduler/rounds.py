@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Required, TypedDict, Unpack
 
 import anyio
 import msgspec
 
 from muarl.record import Episode, EpisodeKey
-from muarl.scheduler.admission import Group
+from muarl.scheduler.admission import Group, GroupSource
 from muarl.scheduler.dialogues import DialogueRunner
 from muarl.scheduler.fuse import Fuse, error_of
 from muarl.scheduler.observer import Observer
@@ -110,15 +111,39 @@ async def stream_round(
             dialogue began: then none begins.
         FaultRateError: Too many dialogues ended in faults; all episodes are journaled.
     """
+    limits = options["limits"]
+    fuse = options["fuse"] = options.get("fuse") or Fuse(limits.max_fault_rate, limits.concurrency)
+    faults: Counter[str] = Counter()
+    num_episodes = 0
+    async with open_groups(keys, runner, **options) as groups:
+        async for group in groups:
+            num_episodes += len(group.episodes)
+            faults.update(error_of(e) for e in group.episodes if e.outcome.is_fault)
+            on_group(group)
+        unfinished = groups.unfinished()
+    if unfinished:
+        raise Interrupted
+    fuse.judge_round(faults, num_episodes)
+
+
+@asynccontextmanager
+async def open_groups(
+    keys: Iterable[EpisodeKey] | GroupSource,
+    runner: DialogueRunner,
+    **options: Unpack[RoundOptions],
+) -> AsyncIterator[Groups]:
+    """Run dialogues while the block is open; see `run_groups`. A stop lets them end, and no more begin.
+
+    Raises:
+        Interrupted: `stop` was requested before the first dialogue began.
+        FaultRateError: The fuse blew.
+    """
     limits, stop = options["limits"], options.get("stop")
     if stop is not None and stop.requested:
         raise Interrupted
     if runner.max_live is not None:
         fewer = min(limits.concurrency, runner.max_live)
         limits = msgspec.structs.replace(limits, concurrency=fewer)
-    fuse = options.get("fuse") or Fuse(limits.max_fault_rate, limits.concurrency)
-    faults: Counter[str] = Counter()
-    num_episodes = 0
     async with (
         runner.sharing(),
         run_groups(
@@ -127,24 +152,17 @@ async def stream_round(
             limits=limits,
             journal=options["journal"],
             done=options.get("done"),
-            fuse=fuse,
+            fuse=options.get("fuse"),
             fault_episode=runner.fault_episode,
             observer=options.get("observer"),
             load=runner.load,
         ) as groups,
+        anyio.create_task_group() as side,
     ):
-        async with anyio.create_task_group() as side:
-            if stop is not None:
-                side.start_soon(_drain_on, stop, groups)
-            async for group in groups:
-                num_episodes += len(group.episodes)
-                faults.update(error_of(e) for e in group.episodes if e.outcome.is_fault)
-                on_group(group)
-            side.cancel_scope.cancel()
-        unfinished = groups.unfinished()
-    if unfinished:
-        raise Interrupted
-    fuse.judge_round(faults, num_episodes)
+        if stop is not None:
+            side.start_soon(_drain_on, stop, groups)
+        yield groups
+        side.cancel_scope.cancel()
 
 
 async def _drain_on(stop: StopSignal, groups: Groups) -> None:

@@ -38,7 +38,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
 from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
-from muarl.scheduler.admission import Admission, EpisodePlan, Group
+from muarl.scheduler.admission import Admission, EpisodePlan, Group, GroupSource
 from muarl.scheduler.fuse import Fuse
 from muarl.scheduler.observer import Observer
 from muarl.scheduler.window import PERIOD_S, Window
@@ -114,7 +114,7 @@ def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
 
 @asynccontextmanager
 async def run_groups(
-    keys: Iterable[EpisodeKey],
+    keys: Iterable[EpisodeKey] | GroupSource,
     run_dialogue: RunDialogue,
     *,
     limits: Limits,
@@ -133,7 +133,8 @@ async def run_groups(
         ...         learn_from(group)
 
     Args:
-        keys: Dialogues; those of a group stand together. Read as slots become free.
+        keys: Dialogues; those of a group stand together. Read as slots become free. Or what decides
+            group by group; then call `Groups.look_again` when it may have decided otherwise.
         run_dialogue: Runs one attempt; called in a task of its own.
         limits: Bounds.
         journal: Gets each final episode. Attempts that are tried again are not journaled.
@@ -217,6 +218,10 @@ class Groups:
         """Drain: start nothing more, let live dialogues finish, end after the last whole group."""
         self._shell.stop_admitting()
 
+    def look_again(self) -> None:
+        """Ask the source of groups once more: it may let one begin that it held back."""
+        self._shell.look_again()
+
     @property
     def num_live(self) -> int:
         """Dialogues live now."""
@@ -280,6 +285,9 @@ class _Shell:
 
     def stop_admitting(self) -> None:
         self.admission.stop()
+        self._changed.set()
+
+    def look_again(self) -> None:
         self._changed.set()
 
     async def admit(self) -> None:

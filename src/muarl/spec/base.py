@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, get_args
+from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
+
+from muarl.errors import did_you_mean
 
 
 class Spec(BaseModel):
@@ -33,6 +46,40 @@ class OneOf(Spec):
         if sum(getattr(self, kind) is not None for kind in (*kinds, last)) != 1:
             raise ValueError(f"give exactly one of {', '.join(kinds)} and {last}")
         return self
+
+
+class OneOrName(OneOf):
+    """The same, or only the name of a kind: `engine: vllm` stands for `engine: {vllm: {}}`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        kinds = list(cls.model_fields)
+        if value not in kinds:
+            choices = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+            raise ValueError(f"must be {choices}, got {value!r}{did_you_mean(value, kinds)}")
+        return {value: {}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        bare = [name for name, field in cls.model_fields.items() if not _needs(field)]
+        names = {"enum": bare, "type": "string"}
+        return {"anyOf": [names, handler.resolve_ref_schema(handler(schema))]}
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
+def _needs(kind: FieldInfo) -> bool:
+    """Whether a kind has settings that must be given."""
+    model = get_args(kind.annotation)[0]
+    return any(field.is_required() for field in model.model_fields.values())
 
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -78,6 +125,12 @@ def refuse_userinfo(url: str) -> str:
             "a URL with a user or password in it, which would be recorded; name an environment "
             "variable instead (`api_key_env`, or `secrets` of a tool server)"
         )
+    for name, _ in parse_qsl(urlsplit(url).query) if "?" in url else ():
+        if SECRET_KEY.search(name):
+            raise ValueError(
+                f"a URL with a value for {name!r} in it, which would be recorded; send it in a "
+                "header, whose value an environment variable holds (`secrets` of a tool server)"
+            )
     return url
 
 

@@ -24,13 +24,15 @@ FailureClass = Literal[
 """How a dialogue failed; see `muarl.curriculum.failures`."""
 
 
-class _Curriculum(Spec):
+class _Waiting(Spec):
+    """Lets no task starve."""
+
     waiting: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Share of an iteration's tasks, at least one, that go to those that have waited longest. With m
     such places and N tasks, each is played at least once in any N / m iterations."""
 
 
-class HalfCurriculum(_Curriculum):
+class HalfCurriculum(_Waiting):
     """Tasks that about half of the dialogues solve: those tell most about what was done."""
 
     by: Literal["task", "kind"] = "task"
@@ -42,7 +44,7 @@ class HalfCurriculum(_Curriculum):
     """Power that the weight is raised to; more of it draws closer to a half."""
 
 
-class FailuresCurriculum(_Curriculum):
+class FailuresCurriculum(_Waiting):
     """Tasks by how they fail: each class of failure gets its share, however rare it is."""
 
     by: Literal["task", "kind"] = "kind"
@@ -66,7 +68,7 @@ class FailuresCurriculum(_Curriculum):
         return self
 
 
-class HorizonCurriculum(_Curriculum):
+class HorizonCurriculum(_Waiting):
     """Short tasks first: those with few gold calls, then more."""
 
     begin: Annotated[int, Field(ge=0)] = 1

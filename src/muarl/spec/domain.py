@@ -11,6 +11,7 @@ from muarl.spec.calls import Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.predicate import PredicateSpec
+from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
 from muarl.spec.tools import SqlToolsSpec, ToolServersSpec, ToolsSpec
@@ -157,6 +158,8 @@ class DomainSpec(Spec):
     """Manners of being a user; a task names those that can play it."""
     user: UserScriptSpec | None = None
     """What scripted users understand and say. Left out: only LLM users can play this domain."""
+    simulator: SimulatorSpec | None = None
+    """How an LLM is asked to play the user where a run says `user: simulator`, word by word."""
     expert: PythonRef | None = None
     """A function or class, called as `expert(task, imperfections, rng)`, that returns a scripted
     agent: for cold starts and proofs."""
@@ -215,5 +218,9 @@ class DomainSpec(Spec):
         ]
 
 
-TEXTS = (("rules",), ("personas", "*", "style"))
+TEXTS = (
+    ("rules",),
+    ("personas", "*", "style"),
+    *(("simulator", text) for text in ("prompt", "react", "verify", "reflect")),
+)
 """Where a file may stand for a text; `*` is any key."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, Field, model_validator
 
-from muarl.errors import did_you_mean
-from muarl.spec.base import SECRET_KEY, EnvName, OneOf, Spec, refuse_userinfo
+from muarl.spec.base import SECRET_KEY, EnvName, OneOrName, Spec, refuse_userinfo
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 
@@ -82,7 +80,7 @@ class VllmServerSpec(Spec):
         return self
 
 
-class EngineSpec(OneOf):
+class EngineSpec(OneOrName):
     """What samples the policy: one of these, or the name of one that needs no settings."""
 
     embedded: EmbeddedSpec | None = None
@@ -91,27 +89,3 @@ class EngineSpec(OneOf):
     """vLLM in process."""
     vllm_server: VllmServerSpec | None = None
     """vLLM servers."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        """`engine: vllm` stands for `engine: {vllm: {}}`."""
-        if not isinstance(value, str):
-            return value
-        kinds = list(cls.model_fields)
-        if value not in kinds:
-            choices = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
-            raise ValueError(f"must be {choices}, got {value!r}{did_you_mean(value, kinds)}")
-        return {value: {}}
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        names = {"enum": ["embedded", "vllm"], "type": "string"}
-        return {"anyOf": [names, handler.resolve_ref_schema(handler(schema))]}
-
-    @property
-    def name(self) -> str:
-        """Which it is."""
-        return next(name for name in EngineSpec.model_fields if getattr(self, name) is not None)

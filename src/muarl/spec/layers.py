@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from muarl.errors import Problem, SpecError
-from muarl.spec.document import Node, Place, parse_document
+from muarl.spec.document import MAX_DEPTH, Node, Place, parse_document
 from muarl.spec.shape import Shape
+
+_SHOWN = 200
+"""Characters of a setting that messages repeat."""
 
 
 def overlaid(base: Node, over: Node, shape: Shape) -> Node:
@@ -66,7 +69,8 @@ def setting(text: str) -> Node:
     Raises:
         SpecError: There is no path, or the value is not YAML.
     """
-    place = Place(f"--set {text}", 0, 0)
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    place = Place(f"--set {shown}", 0, 0)
     path, equals, value = text.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -77,6 +81,8 @@ def setting(text: str) -> Node:
         problems = list(error.problems)
     if problems:
         _refuse(place, [problem.message for problem in problems])
+    if len(keys) + node.height > MAX_DEPTH:
+        _refuse(place, [f"nested more than {MAX_DEPTH} levels deep"])
     _stand(node, place)
     for key in reversed(keys):
         node = Node({key: node.data}, place, children={key: node}, keys={key: place})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from muarl.spec.base import SECRET_KEY, EndpointUrl, EnvName, Id, PythonRef, Spec
+from muarl.spec.base import SECRET_KEY, EndpointUrl, EnvName, Id, PythonRef, Spec, refuse_userinfo
 from muarl.spec.sql import SqlTools
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -95,6 +95,11 @@ class AnyToolsSpec(Spec):
     neither scored nor trained on, or an answer `tool failed`, for servers that crash on arguments
     they should refuse."""
 
+    verbatim: bool = False
+    """What it answers is passed on as it stands: JSON keeps its white space, which costs tokens. And
+    a call of a tool that it does not list is its own to answer. For servers that must answer as
+    another does, word by word."""
+
     @property
     def label(self) -> str:
         """Name of the server."""
@@ -173,6 +178,9 @@ class CommandToolsSpec(AnyToolsSpec):
     @model_validator(mode="after")
     def _secrets_by_name(self) -> CommandToolsSpec:
         _refuse_secrets(self.env)
+        _refuse_secret_arguments(self.command)
+        for value in (*self.env.values(), *self.command):
+            refuse_userinfo(value.partition("=")[2] if value.startswith("-") else value)
         return self
 
     @model_validator(mode="after")
@@ -228,6 +236,19 @@ def _refuse_secrets(given: Mapping[str, str]) -> None:
             raise ValueError(
                 f"{name!r} would be recorded; name the environment variable that holds it, under "
                 f"`secrets: {{{name}: NAME}}`"
+            )
+
+
+def _refuse_secret_arguments(command: Sequence[str]) -> None:
+    """`--api-key=...` and `--token ...` would be recorded, and seen by all programs of the machine."""
+    for argument, following in zip(command, [*command[1:], ""], strict=True):
+        name, equals, value = argument.partition("=")
+        if not SECRET_KEY.search(name) or not (name.startswith("-") or equals):
+            continue
+        if value if equals else following and not following.startswith("-"):
+            raise ValueError(
+                f"the value of {name!r} would be recorded; let the program read it from a variable "
+                "of its environment, and name yours that holds it: `secrets: {ITS_NAME: YOUR_NAME}`"
             )
 
 

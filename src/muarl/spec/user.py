@@ -9,6 +9,7 @@ from pydantic import Field
 
 from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
+from muarl.spec.simulator import Strategy
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -37,21 +38,13 @@ GuardName = Literal[
 GUARD_NAMES: tuple[GuardName, ...] = get_args(GuardName)
 
 
-class LlmUserSpec(Spec):
-    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+class SpokenUserSpec(Spec):
+    """What holds for any user whose messages a model samples."""
 
-    base_url: EndpointUrl
-    """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
-    """Model name sent to the endpoint."""
-    api_key_env: EnvName | None = None
-    """Environment variable that holds the key; the key itself is never written anywhere."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the user."""
     max_tokens: Positive = 256
     """Cap on one user message."""
-    timeout_s: PositiveFloat = 60.0
-    """Seconds one reply may take."""
     candidates: Annotated[int, Field(ge=1, le=16)] = 1
     """Messages she is asked for at once, each with how likely it is; one of them is drawn. One that
     is asked for alone is nearly always the same."""
@@ -67,6 +60,23 @@ class LlmUserSpec(Spec):
     """Behaviours she is steered to, whatever the persona says of the same ones."""
 
 
+class LlmUserSpec(SpokenUserSpec):
+    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+
+    base_url: EndpointUrl
+    """Endpoint, `http://127.0.0.1:8000/v1`."""
+    model: str
+    """Model name sent to the endpoint."""
+    api_key_env: EnvName | None = None
+    """Environment variable that holds the key; the key itself is never written anywhere."""
+    timeout_s: PositiveFloat = 60.0
+    """Seconds one reply may take."""
+
+
+class ModelUserSpec(SpokenUserSpec):
+    """A user played by the run's `user_model`, which is sampled here and can be trained."""
+
+
 class WordedUserSpec(Spec):
     """A scripted user decides what is done and told; an LLM words it, and a guard compares."""
 
@@ -74,6 +84,20 @@ class WordedUserSpec(Spec):
     """Who words it. Its `guards` are not asked: what may be told is decided before."""
     knobs: KnobsSpec = KnobsSpec()
     """As those of a scripted user."""
+
+
+class SimulatorUserSpec(Spec):
+    """An LLM in the domain's own words, as its `simulator` has them. She is held to no contract."""
+
+    llm: LlmUserSpec
+    """Who she is. Its `guards`, `knobs` and `candidates` are not asked for; `tries` is how often an
+    empty message is sampled."""
+    strategy: Strategy = "llm"
+    """`llm`: she just speaks. `react`: she thinks first. `verify`: a message that a supervisor does
+    not pass is sampled again. `reflection`: such a message is thought over."""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    """For `verify` and `reflection`: messages that are looked at; after the last one, `verify` says that
+    and `reflection` the first."""
 
 
 class ReplayUserSpec(Spec):
@@ -90,8 +114,12 @@ class UserKindSpec(OneOf):
     """The domain's scripted user."""
     llm: LlmUserSpec | None = None
     """An LLM."""
+    model: ModelUserSpec | None = None
+    """The run's `user_model`, which can be trained."""
     worded: WordedUserSpec | None = None
     """The domain's scripted user, in the words of an LLM."""
+    simulator: SimulatorUserSpec | None = None
+    """An LLM in the words of the domain's `simulator`."""
     replay: ReplayUserSpec | None = None
     """What people said in dialogues that were recorded."""
 
@@ -117,6 +145,10 @@ class UserSpec(UserKindSpec):
         if self.pool is None:
             return [("", self)]
         return [(name, pooled.user) for name, pooled in self.pool.items()]
+
+    def models(self) -> list[ModelUserSpec]:
+        """Those of them that are models sampled here."""
+        return [user.model for _, user in self.users() if user.model is not None]
 
     def draw(self, rng: random.Random) -> tuple[str, UserKindSpec]:
         """One of them, by weight; where there is one, nothing is drawn."""

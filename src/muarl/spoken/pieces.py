@@ -110,16 +110,18 @@ def _binding(text: str, found: list[Piece], piece: Piece) -> str | None:
     after = text[piece.start].isdecimal() or piece.token[0] == "currency"
     if not between:
         free = piece.token[0] in ("currency", "minus") or last.token[0] in ("currency", "minus")
-        if last.token[0] == "date" or free or not before:
+        if free or not before:  # of an ISO date, "T" is the last sign
             return None
         sign = text[piece.start]
         return None if re.match(f"[{_UNSPACED}]", sign) and sign not in _POWERS else ""
     if " " in between:
+        if between == " " and before and "/" in piece.written:
+            return ""
         numbers = last.token[0] == "number" and before and after
         if not numbers:
             return None
         if between == " ":
-            return "" if "/" in piece.written or _is_grouped(last, piece) else None
+            return "" if _is_grouped(last, piece) else None
         # "41731 - $5" is no range: its ends have both a currency in front, or the first one has.
         money = [one.token[0] == "currency" for one in (*found[-2:-1], piece)]
         dash = set(between.strip()) <= _DASHES and (money[0] or not money[-1])

@@ -54,6 +54,7 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
         spec.on_crash,
         frozenset(spec.hidden),
         spec.limits,
+        spec.verbatim,
     )
     server: McpServer
     if isinstance(spec, PythonToolsSpec):

@@ -26,6 +26,8 @@ class Limits(msgspec.Struct, frozen=True):
             an answer that says it failed.
         hidden: Tools that the policy does not see and cannot call.
         tools: Tool to limits of its own.
+        verbatim: Results keep the white space of their JSON, and the server is asked even for a tool
+            that it does not list.
     """
 
     start_timeout_s: float = 30.0
@@ -34,6 +36,7 @@ class Limits(msgspec.Struct, frozen=True):
     on_crash: Literal["fault", "answer"] = "fault"
     hidden: frozenset[str] = frozenset()
     tools: Mapping[str, ToolLimitsSpec] = {}
+    verbatim: bool = False
 
     def seconds(self, tool: str) -> float:
         """How long a call of `tool` may take."""

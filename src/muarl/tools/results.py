@@ -17,9 +17,10 @@ _WRONG_ARGUMENTS = re.compile(r"^\d+ validation errors? for \w+\n")
 _ARGUMENT = re.compile(r"^(\S.*)\n  (.+?)(?: \[type=.*)?$", re.MULTILINE)
 
 
-def result_text(result: CallToolResult, max_chars: int) -> str:
-    """The text of a successful result, compact, and cut to `max_chars`."""
-    text = "\n".join(_compact(_block_text(block)) for block in result.content)
+def result_text(result: CallToolResult, max_chars: int, *, verbatim: bool = False) -> str:
+    """The text of a successful result, compact unless `verbatim`, and cut to `max_chars`."""
+    texts = map(_block_text, result.content)
+    text = "\n".join(texts if verbatim else map(_compact, texts))
     if not text and result.structured_content is not None:
         text = msgspec.json.encode(_unwrapped(result.structured_content)).decode()
     return cut(text, max_chars)

@@ -31,6 +31,7 @@ from muarl.errors import ToolServerError
 
 PATH = "/mcp"
 _SESSION = "mcp-session-id"
+_MAX_BODY = 4_000_000
 _VERSION = "mcp-protocol-version"
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class HttpSessions:
         security: Which hosts and origins are let in.
         max_sessions: At once.
         idle_s: Seconds after which a session ends that nobody uses.
+        body_s: Seconds that a client may take to send a request.
     """
 
     def __init__(
@@ -72,12 +74,14 @@ class HttpSessions:
         *,
         max_sessions: int = 64,
         idle_s: float = 1800.0,
+        body_s: float = 10.0,
     ) -> None:
         self._new_server = new_server
         self._security = security
         self._guard = TransportSecurityMiddleware(security)
         self._max_sessions = max_sessions
         self._idle_s = idle_s
+        self._body_s = body_s
         self._sessions: dict[str, _Session] = {}
         self._begun = 0
         self._tasks: TaskGroup
@@ -94,6 +98,12 @@ class HttpSessions:
         if scope["type"] != "http":
             return
         answer = await self._refusal(scope, receive)
+        if answer is None and scope["method"] == "POST":
+            # Before a session is begun for it: what is sent by halves is to hold up nobody.
+            read = await self._whole(receive)
+            if read is None:
+                return
+            answer, receive = (read, receive) if isinstance(read, Response) else (None, read)
         if answer is not None:
             await answer(scope, receive, send)
             return
@@ -102,6 +112,33 @@ class HttpSessions:
             await self._go_on(known, scope, receive, send)
         else:
             await self._begin(scope, receive, send)
+
+    async def _whole(self, receive: Receive) -> Receive | Response | None:
+        """What gives a request's body again, once all of it is here; None if the client hung up."""
+        body = bytearray()
+        with anyio.move_on_after(self._body_s) as waiting:
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > _MAX_BODY:
+                    return Response(f"more than {_MAX_BODY} bytes", 413, {"connection": "close"})
+        if waiting.cancelled_caught:
+            late = f"the rest did not come within {self._body_s:g} s"
+            return Response(late, 408, {"connection": "close"})
+        given = False
+
+        async def again() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        return again
 
     async def _refusal(self, scope: Scope, receive: Receive) -> Response | None:
         """Why a request is not let in, before anything is begun for it."""

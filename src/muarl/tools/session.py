@@ -93,7 +93,9 @@ class McpSession:
     async def call(self, call: ToolCall) -> ToolResult:
         if call.error is not None:
             return error_result(call, call.error)
-        if call.name not in self._names:
+        limits = self._carrier.limits
+        known = call.name in self._names
+        if not known and (not limits.verbatim or call.name in limits.hidden):
             return unknown_tool(call, self.tools)
         try:
             request = _request(call)
@@ -101,7 +103,6 @@ class McpSession:
             return error_result(call, f"the arguments cannot be sent as JSON: {error}")
         heard: list[BaseException] = []
         what = f"a call of {call.name!r}"
-        limits = self._carrier.limits
         limit = limits.chars(call.name)
         try:
             result = await self.ask(request, CallToolResult, what, heard, limits.seconds(call.name))
@@ -112,7 +113,9 @@ class McpSession:
                 raise self._carrier.failure(f"refused {what}: {error.message}") from None
             return error_result(call, cut(error.message, limit))
         if not result.is_error:
-            return ToolResult(call.id, call.name, result_text(result, limit))
+            return ToolResult(
+                call.id, call.name, result_text(result, limit, verbatim=limits.verbatim)
+            )
         text = error_text(call.name, result, limit)
         return (
             self._crashed(call, heard, text)

@@ -1,7 +1,8 @@
-"""What samples the policy during a run, and how it gets the trainer's new weights."""
+"""What samples the policy and its users during a run, and how it gets the trainer's new weights."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
+from muarl.spec.engine import EngineSpec
+from muarl.train.lineup import pace_of
 from muarl.train.servers import open_servers
 from muarl.train.weights import Engine, by_disk
 
@@ -23,42 +26,71 @@ from muarl.train.weights import Engine, by_disk
 async def open_engine(
     run: RunSpec, model: PreTrainedModel, model_folder: Path, shared_prompt: list[int]
 ) -> AsyncIterator[Engine]:
-    """Start the engine the run names; it ends with the block.
+    """Start the engine that samples a run's policy; it ends with the block.
 
     Args:
         run: Says which, and how large.
-        model: The trainer's model.
+        model: The trainer's model. The embedded sampler reads its weights in place, or a copy of them if
+            it samples while the trainer learns.
         model_folder: Holds the same weights, for engines with memory of their own.
         shared_prompt: What all dialogues begin with; see `shared_prompt`. The embedded sampler
             holds it once. Known from the start, it makes log-probs independent of what is sampled
             beside a dialogue, to the last bit (law L5).
     """
-    limits = run.rollout
-    if run.engine.vllm_server is not None:
-        spec, length = run.engine.vllm_server, limits.context_tokens
-        async with open_servers(spec, length, model, model_folder) as engine:
+    tokens = run.rollout.context_tokens
+    async with _open(run.engine, run, tokens, model, model_folder, [shared_prompt]) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def open_user_engine(
+    run: RunSpec, model: PreTrainedModel, model_folder: Path
+) -> AsyncIterator[Engine]:
+    """Likewise the one that samples its users; prefixes of theirs are found on the way."""
+    spec = run.user_model
+    assert spec is not None
+    async with _open(spec.engine, run, spec.context_tokens, model, model_folder, None) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def _open(
+    spec: EngineSpec,
+    run: RunSpec,
+    context_tokens: int,
+    model: PreTrainedModel,
+    model_folder: Path,
+    prefixes: list[list[int]] | None,
+) -> AsyncIterator[Engine]:
+    if spec.vllm_server is not None:
+        async with open_servers(spec.vllm_server, context_tokens, model, model_folder) as engine:
             yield engine
-    elif run.engine.vllm is not None:
+    elif spec.vllm is not None:
         async with VllmPolicy(
             model_folder,
-            max_model_len=limits.context_tokens,
-            max_num_seqs=limits.concurrency,
+            max_model_len=context_tokens,
+            max_num_seqs=run.rollout.concurrency,
             threads=run.threads,
-            engine_args=run.engine.vllm.args,
+            engine_args=spec.vllm.args,
         ) as vllm:
             yield Engine(vllm, by_disk(vllm, model))
     else:
+        overlaps = run.grpo is not None and pace_of(run.grpo).max_lag > 0
+        sampled = copy.deepcopy(model) if overlaps else model
         async with TorchPolicy(
-            model,
-            max_len=limits.context_tokens,
-            slots=limits.concurrency,
-            prefixes=[shared_prompt],
+            sampled,
+            max_len=context_tokens,
+            slots=run.rollout.concurrency,
+            prefixes=prefixes,
         ) as embedded:
 
-            async def forget(version: int) -> None:
-                embedded.set_version(version)
+            async def sync(version: int) -> None:
+                if overlaps:
+                    await embedded.load_weights(model, version)
+                else:
+                    embedded.set_version(version)
 
-            yield Engine(embedded, forget)
+            yield Engine(embedded, sync)
 
 
 async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:

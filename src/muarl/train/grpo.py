@@ -17,6 +17,7 @@ from muarl.kernel.step import Advantage, GrpoMetrics
 from muarl.record import Episode, EpisodeKey, Sample
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 
 
 class TrainingSet(NamedTuple):
@@ -25,12 +26,14 @@ class TrainingSet(NamedTuple):
     Attributes:
         samples: With something sampled in each.
         advantages: One per sample, or one for each of its sampled tokens where turns differ.
+        owners: The episode of each sample.
         dropped: Episodes that were left out of the loss, by why.
         credited: What each episode that was scored earned, and each of its turns.
     """
 
     samples: list[Sample]
     advantages: list[Advantage]
+    owners: list[EpisodeKey]
     dropped: Counter[str]
     credited: list[Credited]
 
@@ -68,7 +71,7 @@ def training_set(
         penalties: Taken from the rewards before the baseline, such as a divergence's.
         measured: Of the episodes' turns, for credits that need more than the record.
     """
-    found = TrainingSet([], [], Counter(), [])
+    found = TrainingSet([], [], [], Counter(), [])
     in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
     for group in groups:
         rewards = [
@@ -88,6 +91,7 @@ def training_set(
                 if sample.spans:
                     found.samples.append(sample)
                     found.advantages.append(_of_sample(episode, number, credited))
+                    found.owners.append(episode.key)
     return found
 
 
@@ -152,7 +156,8 @@ def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
     episodes = [e for group in groups for e in group.episodes]
     scored = [e for e in episodes if e.reward is not None]
     by_task = {
-        group.key[2]: [e.reward for e in group.episodes if e.reward is not None] for group in groups
+        f"{group.key[1]}/{group.key[2]}": [e.reward for e in group.episodes if e.reward is not None]
+        for group in groups
     }
     reward = mean_share({task: r for task, r in by_task.items() if r}, seed=seed)
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]
@@ -234,7 +239,7 @@ def token_drift(episodes: Sequence[Episode]) -> int:
 def divergence_from(
     samples: Sequence[Sample],
     reference: Sequence[Sequence[float]],
-    spec: GrpoSpec,
+    spec: UpdateSpec,
 ) -> list[float]:
     """Each sample's estimate of KL(policy || reference), summed over its sampled tokens."""
     return [

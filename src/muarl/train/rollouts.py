@@ -1,107 +1,137 @@
-"""The rollouts of one iteration: a round, and further ones for groups that teach nothing."""
+"""What GRPO samples: which tasks in which iteration, and the dialogues of each."""
 
 from __future__ import annotations
 
-import logging
 import random
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from muarl.curriculum import Curriculum
 from muarl.policy import Policy
-from muarl.record import TRAIN
-from muarl.scheduler import Group
-from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
-from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec import TaskSpec
+from muarl.record import TRAIN, Episode, EpisodeKey
+from muarl.scheduler import Groups
+from muarl.scheduler.admission import GroupSource
+from muarl.scheduler.dialogues import DialogueRunner, load_of
+from muarl.scheduler.rounds import bounds, open_groups
+from muarl.seeds import generator
+from muarl.spec import RunSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import teaches
-
-_log = logging.getLogger(__name__)
-
-
-class RolledOut(NamedTuple):
-    """What an iteration's rollouts gave.
-
-    Attributes:
-        groups: All of them.
-        teaching: Those to learn from.
-        rounds: Rounds of rollouts it took.
-        missing: Groups that were wanted and are not there.
-    """
-
-    groups: list[Group]
-    teaching: list[Group]
-    rounds: int
-    missing: int
-
-    def metrics(self) -> dict[str, Any]:
-        """For the run's log."""
-        return {"rollout_rounds": self.rounds, "groups_missing": self.missing}
+from muarl.train.lineup import BatchRecord, Plan
 
 
-async def roll_out(
-    at: RunAtWork,
-    iteration: int,
-    policy: Policy,
-    rng: random.Random,
-    curriculum: Curriculum | None = None,
-) -> RolledOut:
-    """Run an iteration's dialogues.
+class Draws:
+    """Draws the tasks of one iteration after another.
 
-    With `dynamic_sampling`, tasks whose episodes all earned the same are replaced by other tasks of
-    the split, none twice, until there are as many groups as asked for that differ, no task is left,
-    or as many rounds were made as may be (DAPO, arXiv 2503.14476, equation 11, but bounded).
+    With a curriculum they depend on what became of earlier ones: those of iteration c on the batches of
+    the updates before c - max_lag. These were all made when its groups may begin, at whatever moment they
+    do, so that a run that is taken up draws the same.
 
     Args:
-        at: The run.
-        iteration: Number of the iteration, from 0.
-        policy: What is sampled from.
-        rng: Draws the tasks.
-        curriculum: Draws them instead, by what became of them before.
+        run: The run.
+        pool: The split's tasks.
+        max_lag: Versions that sampling may be ahead.
     """
-    spec = at.run.grpo
+
+    def __init__(self, run: RunSpec, pool: Sequence[TaskSpec], max_lag: int) -> None:
+        spec = run.grpo
+        assert spec is not None
+        self._run = run
+        self._spec = spec
+        self._pool = list(pool)
+        self._max_lag = max_lag
+        self._learned: dict[int, Sequence[Episode]] = {}
+        self._noted = 0
+        self._orders: list[list[TaskSpec]] = []
+        self.curriculum: Curriculum | None = None
+        if spec.curriculum is not None:
+            self.curriculum = Curriculum(
+                spec.curriculum, pool, wanted=spec.tasks_per_iteration, run_seed=run.seed
+            )
+
+    def rng(self, iteration: int) -> random.Random:
+        """What an iteration draws with, once its tasks are drawn."""
+        return self._by_chance(iteration)[1]
+
+    def tasks(self, iteration: int) -> list[str]:
+        """Ids of an iteration's tasks, in order.
+
+        With `dynamic_sampling` those beyond the first `tasks_per_iteration` replace groups in which all
+        earned the same, none twice (DAPO, arXiv 2503.14476, equation 11, but bounded).
+        """
+        if self.curriculum is None:
+            return [task.id for task in self._by_chance(iteration)[0]]
+        while len(self._orders) <= iteration:
+            self._draw(self.curriculum, len(self._orders))
+        return [task.id for task in self._orders[iteration][: self._count]]
+
+    @property
+    def _count(self) -> int:
+        replaces = self._spec.dynamic_sampling is not None
+        return len(self._pool) if replaces else self._spec.tasks_per_iteration
+
+    def _by_chance(self, iteration: int) -> tuple[list[TaskSpec], random.Random]:
+        rng = generator(self._run.seed, "iteration", iteration)
+        if self.curriculum is not None:
+            return [], rng
+        return rng.sample(self._pool, self._count), rng
+
+    def _draw(self, curriculum: Curriculum, iteration: int) -> None:
+        while self._noted < iteration - self._max_lag:
+            curriculum.note(self._noted, self._learned.pop(self._noted, []))
+            self._noted += 1
+        order = curriculum.order(iteration)
+        curriculum.begin(iteration, order[: self._spec.tasks_per_iteration])
+        self._orders.append(order)
+
+    def learned(self, iteration: int, episodes: Iterable[Episode]) -> None:
+        """An update was made from a batch; `episodes` are all that became whole with it."""
+        if self.curriculum is not None:
+            self._learned[iteration] = list(episodes)
+
+    def recall(
+        self, records: Iterable[BatchRecord], done: Mapping[EpisodeKey, Episode], before: int
+    ) -> None:
+        """Take in what an earlier process learned from, by its records."""
+        for record in records:
+            if record.iteration < before:
+                names = [*record.groups, *record.idle, *record.dropped]
+                keys = [key for name in names for key in group_keys(self._run, *name)]
+                self.learned(record.iteration, [done[key] for key in keys if key in done])
+
+
+def group_keys(run: RunSpec, cohort: int, task_id: str, take: int) -> list[EpisodeKey]:
+    """The dialogues of a group; those of each take are other ones."""
+    size = run.rollout.group_size
+    return [
+        EpisodeKey(run.seed, TRAIN, cohort, task_id, sample)
+        for sample in range(take * size, (take + 1) * size)
+    ]
+
+
+def plan_of(run: RunSpec, draws: Draws) -> Plan:
+    """What a run samples, from first to last."""
+    spec = run.grpo
     assert spec is not None
-    wanted = spec.tasks_per_iteration
-    pool = at.domain.tasks(spec.split)
-    if spec.dynamic_sampling is None:
-        tasks = (
-            rng.sample(pool, wanted) if curriculum is None else curriculum.order(iteration)[:wanted]
-        )
-        once = await _round(at, iteration, policy, tasks)
-        return RolledOut(once, once, 1, 0)
-    order = rng.sample(pool, len(pool)) if curriculum is None else curriculum.order(iteration)
-    groups: list[Group] = []
-    teaching: list[Group] = []
-    rounds = 0
-    while order and len(teaching) < wanted and rounds < spec.dynamic_sampling.max_rounds:
-        count = wanted - len(teaching)
-        tasks, order = order[:count], order[count:]
-        found = await _round(at, iteration, policy, tasks)
-        groups += found
-        teaching += [group for group in found if teaches(group, spec)]
-        rounds += 1
-    missing = wanted - len(teaching)
-    if missing:
-        why = "no task is left" if not order else "dynamic_sampling.max_rounds"
-        _log.warning(
-            "iteration %d learns from %d groups of %d wanted: in the others all earned the same, and "
-            "after %d rounds there is no further one (%s)",
-            iteration,
-            len(teaching),
-            wanted,
-            rounds,
-            why,
-        )
-    return RolledOut(groups, teaching, rounds, missing)
+    replacing = spec.dynamic_sampling
+    return Plan(
+        cohorts=spec.iterations,
+        wanted=spec.tasks_per_iteration,
+        tasks=draws.tasks,
+        keys=lambda place: group_keys(run, *place.name),
+        teaches=lambda group: replacing is None or teaches(group, spec),
+        max_rounds=1 if replacing is None else replacing.max_rounds,
+    )
 
 
-async def _round(
-    at: RunAtWork, iteration: int, policy: Policy, tasks: list[TaskSpec]
-) -> list[Group]:
+def rolling_out(
+    at: RunAtWork, source: GroupSource, policy: Policy, pool: Sequence[TaskSpec]
+) -> AbstractAsyncContextManager[Groups]:
+    """Run a source's dialogues while the block is open."""
     run = at.run
     runner = DialogueRunner(
         domain=at.domain,
-        tasks=tasks,
+        tasks=pool,
         renderer=at.renderer,
         limits=run.rollout,
         user=run.user,
@@ -109,16 +139,10 @@ async def _round(
         observer=at.observation,
         load=load_of(policy),
         perturb=run.rollout.perturb,
+        user_model=at.user_model,
     )
-    keys = episode_keys(
-        tasks,
-        run_seed=run.seed,
-        phase=TRAIN,
-        iteration=iteration,
-        group_size=run.rollout.group_size,
-    )
-    return await run_round(
-        keys,
+    return open_groups(
+        source,
         runner,
         limits=bounds(run.rollout),
         journal=at.journal,

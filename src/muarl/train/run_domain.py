@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from muarl.data.progress import unfit_items
 from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.spec.finding import Finding
+from muarl.spec.model import ColdStartSpec
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -27,6 +29,7 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     domain = load_domain_of(run)
     refuse_unfit(run, domain)
     await domain.tools()
+    run.refuse(await _unfit_items(run.spec, domain))
     return domain
 
 
@@ -54,6 +57,15 @@ async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
     return await domain.content(sorted({run.eval.split, *training_splits(run)}))
 
 
+async def _unfit_items(run: RunSpec, domain: Domain) -> list[Finding]:
+    """What is wrong with the checklist that turns are credited by."""
+    checklist = None if run.grpo is None else run.grpo.credit.checklist
+    if checklist is None or checklist.items is None:
+        return []
+    found = await unfit_items(domain, checklist.items)
+    return [finding.below("grpo", "credit", "checklist", "items") for finding in found]
+
+
 def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
     spec = run.spec
     if spec.grpo is not None:
@@ -65,10 +77,16 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
     if spec.cold_start is not None:
-        task = domain.tasks(spec.cold_start.split)[0]
-        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
-        try:
-            domain.expert(task, spec.cold_start.imperfections, generator(0))
-        except SpecError as error:
-            for problem in error.problems:
-                yield Finding(("cold_start", "imperfections"), problem.message)
+        yield from _expert(domain, spec.cold_start, ("cold_start",))
+    if spec.user_model is not None and spec.user_model.cold_start is not None:
+        yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _expert(domain: Domain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
+    task = domain.tasks(spec.split)[0]
+    domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+    try:
+        domain.expert(task, spec.imperfections, generator(0))
+    except SpecError as error:
+        for problem in error.problems:
+            yield Finding((*loc, "imperfections"), problem.message)

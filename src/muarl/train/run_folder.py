@@ -7,8 +7,13 @@ domain.json          what the domain is made of, part by part, in hashes
 metrics.jsonl        one JSON object per line; see `log`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
+batches.jsonl        what each update was made from, before it was made
 model/               the tokenizer and the newest weights, in Hugging Face form
+best/                the same of the iteration that did best in validation, under its number
 checkpoint/          weights, optimizer and counters, for --resume
+user_model/          likewise of users who are a model: tokenizer and weights,
+user_checkpoint/     checkpoints, and
+user_past/           weights of past users
 grid.json            of a grid: what was found
 report.html          written by `muarl report`
 """
@@ -35,6 +40,7 @@ from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
+from muarl.train.batch_log import BatchLog
 from muarl.train.resuming import not_allowed
 from muarl.world import diff
 
@@ -48,8 +54,10 @@ _FIRST |= {LOCK} | {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 _TOLD_BY = {
     "floor": ("name",),
     "cold_start": ("step",),
+    "user_cold_start": ("step",),
     "eval": ("phase", "temperature"),
     "iteration": ("iteration",),
+    "validation": ("iteration", "success"),
 }
 
 _SHOWN = 10
@@ -67,7 +75,12 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.events = path / "log.jsonl"
         self.model = path / "model"
+        self.best = path / "best"
         self.checkpoint = path / "checkpoint"
+        self.user_model = path / "user_model"
+        self.user_checkpoint = path / "user_checkpoint"
+        self.user_past = path / "user_past"
+        self.batches = BatchLog(path / "batches.jsonl")
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
         self.domain = path / "domain.json"
@@ -165,7 +178,7 @@ class RunFolder:
                 "--overwrite to start anew, or --out for another folder"
             )
         for needed in reads:
-            if needed.resolve().is_relative_to(self.path.resolve()):
+            if Path(os.path.realpath(needed)).is_relative_to(os.path.realpath(self.path)):
                 raise SetupError(
                     f"--overwrite would remove {needed}, which this run reads. Choose another --out"
                 )
@@ -234,7 +247,11 @@ class RunFolder:
             raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
 
     def log(self, kind: str, **fields: Any) -> None:
-        """Append one line to the metrics: `kind` is cold_start, iteration, eval, floor or rollout.
+        """Append one line to the metrics.
+
+        Args:
+            kind: cold_start, user_cold_start, iteration, validation, eval, floor or rollout.
+            fields: What else it says.
 
         Raises:
             RecordError: The disk refused.

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 from muarl.errors import RecordError, SpecError
 from muarl.seeds import generator
 from muarl.spec import DomainSpec, KnobsSpec, Located, PersonaSpec, TaskSpec
-from muarl.spec.user import LlmUserSpec, ReplayUserSpec, UserKindSpec, WordedUserSpec
+from muarl.spec.user import (
+    LlmUserSpec,
+    ReplayUserSpec,
+    SimulatorUserSpec,
+    SpokenUserSpec,
+    UserKindSpec,
+    WordedUserSpec,
+)
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
+from muarl.user.speaker import Mute, Speaker
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
@@ -25,8 +33,22 @@ class Users:
         self._clients: dict[tuple[object, ...], ChatClient] = {}
         self._recorded: dict[str, Recorded] = {}
 
-    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
+    def user(
+        self,
+        who: UserKindSpec,
+        task: TaskSpec,
+        persona: str,
+        seed: int,
+        speaker: Speaker | None = None,
+    ) -> User:
         """A user for one dialogue.
+
+        Args:
+            who: Her kind.
+            task: What she wants.
+            persona: How she is.
+            seed: Of her draws.
+            speaker: Samples the messages of one who is a model; without it she is mute.
 
         Raises:
             SpecError: Domain or task lack what this kind of user needs.
@@ -34,9 +56,13 @@ class Users:
         """
         manner = self._spec.personas[persona]
         if who.llm is not None:
-            return self._llm(who.llm, task, manner, seed)
+            return self._spoken(who.llm, task, manner, seed, self._client(who.llm))
+        if who.model is not None:
+            return self._spoken(who.model, task, manner, seed, speaker or Mute())
         if who.worded is not None:
             return self._worded(who.worded, task, manner, seed)
+        if who.simulator is not None:
+            return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
         assert who.scripted is not None  # a user is of exactly one kind
@@ -59,7 +85,14 @@ class Users:
             seed=seed,
         )
 
-    def _llm(self, spec: LlmUserSpec, task: TaskSpec, manner: PersonaSpec, seed: int) -> User:
+    def _spoken(
+        self,
+        spec: SpokenUserSpec,
+        task: TaskSpec,
+        manner: PersonaSpec,
+        seed: int,
+        speaker: Speaker,
+    ) -> User:
         from muarl.user.contract import Contract
         from muarl.user.llm import LlmUser
         from muarl.user.steering import NEED_SCRIPT
@@ -77,7 +110,7 @@ class Users:
             persona=manner,
             goal=task.goal,
             seed=seed,
-            client=self._client(spec),
+            client=speaker,
             contract=Contract.of(task, manner, script),
             script=script,
             knobs=knobs,
@@ -95,6 +128,19 @@ class Users:
             seed=seed,
             client=self._client(who.llm),
         )
+
+    def _simulator(self, who: SimulatorUserSpec, task: TaskSpec, seed: int) -> User:
+        from muarl.user.simulator import Simulator, lacking
+
+        prompts = self._spec.simulator
+        if prompts is None:
+            raise self._problem(
+                "the domain has no `simulator`; add one, or let the run's user be an llm"
+            )
+        if missing := lacking(prompts, who.strategy):
+            texts = " and ".join(f"simulator.{name}" for name in missing)
+            raise self._problem(f"the strategy {who.strategy!r} of the run's user needs {texts}")
+        return Simulator(prompts, who, goal=task.goal, seed=seed, client=self._client(who.llm))
 
     def _replay(self, who: ReplayUserSpec, task: TaskSpec, seed: int) -> User:
         from muarl.user.replay import ReplayUser, read_replies

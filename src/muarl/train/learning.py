@@ -1,0 +1,250 @@
+"""What is made of a batch: samples and advantages, and updates of the weights from them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedModel
+
+from muarl.credit import Measured
+from muarl.errors import NonFiniteLoss
+from muarl.kernel.optimizer import grpo_lr
+from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
+from muarl.record import Sample
+from muarl.spec import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
+from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
+from muarl.train.lineup import Batch
+from muarl.train.mismatch import Mismatch, mismatch
+
+_log = logging.getLogger(__name__)
+
+_LOOKED_AT = 32
+"""Samples of a batch on which the divergence from the cold start, when it is not held down, and the
+sampler's error are measured: enough for a curve, cheap enough to have in every batch."""
+
+_NAMED = 8
+"""Episodes that a line of the log names."""
+
+
+class Skipped(NamedTuple):
+    """An update that was left out.
+
+    Attributes:
+        why: What was not finite.
+        episodes: Those whose own loss or gradient is not finite; none if only their sum is not.
+    """
+
+    why: str
+    episodes: list[str]
+
+
+@dataclass
+class Learned:
+    """What became of a batch.
+
+    Attributes:
+        updates: What each update saw.
+        skipped: Updates that were left out.
+        divergence: Mean over sampled tokens from the policy that GRPO began with.
+        dropped: Episodes that were left out of the loss, by why.
+        credit: What the credit of turns made of the episodes' advantages.
+        mismatch: Of sampler and trainer at the same weights; None where nothing was sampled by them.
+        lags: Trained tokens by how many versions they lag behind.
+    """
+
+    updates: list[GrpoMetrics] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    divergence: float | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    credit: Mapping[str, float] = field(default_factory=dict)
+    mismatch: Mismatch | None = None
+    lags: dict[int, int] = field(default_factory=dict)
+
+    def lag_metrics(self) -> dict[str, Any]:
+        """For the run's log."""
+        tokens = sum(self.lags.values())
+        return {
+            "lag_mean": sum(lag * n for lag, n in self.lags.items()) / tokens if tokens else None,
+            "lag_max": max(self.lags, default=None),
+        }
+
+
+class Learner:
+    """A model that learns: the policy's from one batch after another, or that of a user.
+
+    Args:
+        trainer: Moves the weights.
+        reference: What GRPO began with.
+        spec: How.
+        temperature: Of the sampler.
+        skipped_in_a_row: Updates that were skipped last, one after another.
+
+    Attributes:
+        skipped_in_a_row: The same, as it is now.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        reference: PreTrainedModel,
+        spec: UpdateSpec,
+        *,
+        temperature: float,
+        skipped_in_a_row: int = 0,
+    ) -> None:
+        self.trainer = trainer
+        self._reference = reference
+        self._spec = spec
+        self._temperature = temperature
+        self.skipped_in_a_row = skipped_in_a_row
+
+    def learn(
+        self, batch: Batch, rng: random.Random, measured: Measured, spec: GrpoSpec
+    ) -> Learned:
+        """Update a policy's weights. Blocking: meant for a worker thread.
+
+        Args:
+            batch: What from.
+            rng: Deals samples into updates.
+            measured: Of the episodes' turns, for credits that need more than the record.
+            spec: What is made of rewards, and the rate.
+
+        Raises:
+            NonFiniteLoss: As `learn_from`.
+        """
+        penalties = self._penalties(batch, spec)
+        found = training_set(batch.groups, spec, penalties=penalties, measured=measured)
+        rate = grpo_lr(batch.iteration, spec)
+        return self.learn_from(found, batch.iteration, lr=rate, rng=rng)
+
+    def learn_from(
+        self, found: TrainingSet, iteration: int, *, lr: float, rng: random.Random
+    ) -> Learned:
+        """Update the weights. Blocking: meant for a worker thread.
+
+        Args:
+            found: What from.
+            iteration: Number of the iteration, which is the version of the present weights.
+            lr: Learning rate.
+            rng: Deals samples into updates.
+
+        Raises:
+            NonFiniteLoss: More updates in a row than may be had to be skipped.
+        """
+        spec = self._spec
+        in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
+        ours = found.samples if in_loss else found.samples[:_LOOKED_AT]
+        theirs, gaps = self._referenced(ours)
+        tokens = sum(s.num_sampled for s in ours)
+        learned = Learned(
+            divergence=math.fsum(gaps) / tokens if tokens else None,
+            dropped=found.dropped,
+            credit=found.credit_metrics(),
+            lags=lags(found.samples, iteration),
+            mismatch=mismatch(
+                self.trainer.model,
+                found.samples,
+                version=iteration,
+                temperature=self._temperature,
+                most=_LOOKED_AT,
+            ),
+        )
+        old = None
+        if spec.correction is not None:
+            old = self._logprobs(self.trainer.model, found.samples)
+        for part in split_updates(len(found.samples), spec.updates_per_iteration, rng):
+            self._update(found, part, iteration, lr, theirs if in_loss else None, old, learned)
+        return learned
+
+    def _update(
+        self,
+        found: TrainingSet,
+        part: Sequence[int],
+        iteration: int,
+        lr: float,
+        reference: Sequence[Sequence[float]] | None,
+        old: Sequence[Sequence[float]] | None,
+        learned: Learned,
+    ) -> None:
+        def update(chosen: Sequence[int], rate: float | None) -> GrpoMetrics:
+            return self.trainer.grpo_update(
+                [found.samples[i] for i in chosen],
+                [found.advantages[i] for i in chosen],
+                spec=self._spec,
+                lr=rate,
+                temperature=self._temperature,
+                reference_logprobs=None if reference is None else [reference[i] for i in chosen],
+                old_logprobs=None if old is None else [old[i] for i in chosen],
+            )
+
+        try:
+            learned.updates.append(update(part, lr))
+        except NonFiniteLoss as problem:
+            skipped = Skipped(str(problem), _culprits(found, part, update))
+            learned.skipped.append(skipped)
+            self.skipped_in_a_row += 1
+            _log.warning("iteration %d: update skipped: %s", iteration, _in_words(skipped))
+            if self.skipped_in_a_row > self._spec.max_skipped:
+                raise NonFiniteLoss(
+                    f"{self.skipped_in_a_row} updates in a row had to be skipped (grpo.max_skipped "
+                    f"{self._spec.max_skipped}); the last: {_in_words(skipped)}"
+                ) from problem
+        else:
+            self.skipped_in_a_row = 0
+
+    def _logprobs(self, model: PreTrainedModel, samples: Sequence[Sample]) -> list[list[float]]:
+        kernel = self.trainer.kernel
+        return sample_logprobs(model, samples, temperature=self._temperature, kernel=kernel)
+
+    def _referenced(self, samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
+        """Log-probs under the reference, and how far each sample is from it."""
+        theirs = self._logprobs(self._reference, samples)
+        return theirs, divergence_from(samples, theirs, self._spec)
+
+    def _penalties(self, batch: Batch, spec: GrpoSpec) -> dict[Any, float]:
+        if not (spec.kl_coef and spec.kl_in == "reward"):
+            return {}
+        scored = [e for g in batch.groups for e in g.episodes if e.reward is not None]
+        _, gaps = self._referenced([s for e in scored for s in e.samples])
+        of_samples = iter(gaps)
+        return {
+            e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
+        }
+
+
+def lags(samples: Sequence[Sample], version: int) -> dict[int, int]:
+    """Sampled tokens by how many versions their weights lag behind `version`.
+
+    Example: `version` 3, spans [0, 4) of version 3 and [6, 8) of version 2 give {0: 4, 1: 2}.
+    """
+    found: dict[int, int] = {}
+    for sample in samples:
+        for span in sample.spans:
+            lag = version - span.policy_version
+            found[lag] = found.get(lag, 0) + span.end - span.start
+    return dict(sorted(found.items()))
+
+
+def _culprits(found: TrainingSet, part: Sequence[int], update: Any) -> list[str]:
+    """Episodes whose samples alone are not finite either."""
+    named: dict[str, None] = {}
+    for index in part:
+        try:
+            update([index], None)
+        except NonFiniteLoss:
+            named[str(found.owners[index])] = None
+    return list(named)
+
+
+def _in_words(skipped: Skipped) -> str:
+    if not skipped.episodes:
+        return f"{skipped.why}. Of no episode alone: only their sum overflows"
+    more = len(skipped.episodes) - _NAMED
+    names = ", ".join(skipped.episodes[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{skipped.why}. Of themselves not finite: {names}"

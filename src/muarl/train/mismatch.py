@@ -1,0 +1,77 @@
+"""Whether the sampler samples what the trainer believes, at the same weights.
+
+What is sampled by older weights differs from what the trainer believes because it has learned since. Only
+tokens that its present weights sampled tell of the engine itself: of its rounding, or of weights that
+did not arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import torch
+from transformers import PreTrainedModel
+
+from muarl.kernel.divergence import divergence
+from muarl.kernel.step import sample_logprobs
+from muarl.record import Sample
+
+
+class Mismatch(msgspec.Struct, frozen=True):
+    """How far the sampler is from the trainer, over some tokens.
+
+    Attributes:
+        kl: Mean k3 estimate of KL(sampler || trainer).
+        largest_gap: Largest |trainer - sampler| log-prob.
+        tokens: How many were looked at.
+    """
+
+    kl: float
+    largest_gap: float
+    tokens: int
+
+
+def mismatch(
+    model: PreTrainedModel,
+    samples: Sequence[Sample],
+    *,
+    version: int,
+    temperature: float,
+    most: int,
+) -> Mismatch | None:
+    """Compare the sampler's log-probs with the trainer's.
+
+    Args:
+        model: The trainer's, before it learns from the samples.
+        samples: With the sampler's log-probs.
+        version: Of the model's weights: tokens of other versions are left out.
+        temperature: Of the sampler.
+        most: Samples that are looked at.
+
+    Returns:
+        None where no token was sampled by these weights.
+    """
+    chosen = [s for s in samples if any(span.policy_version == version for span in s.spans)][:most]
+    if not chosen:
+        return None
+    trainer = sample_logprobs(model, chosen, temperature=temperature)
+    pairs = [
+        pair
+        for sample, row in zip(chosen, trainer, strict=True)
+        for pair in _of_version(sample, row, version)
+    ]
+    theirs, ours = torch.tensor(pairs, dtype=torch.float64).unbind(1)
+    kl = divergence(theirs, ours, estimator="k3").mean().item()
+    return Mismatch(kl, (ours - theirs).abs().max().item(), len(pairs))
+
+
+def _of_version(
+    sample: Sample, trainer: Sequence[float], version: int
+) -> Iterator[tuple[float, float]]:
+    at = 0
+    for span in sample.spans:
+        count = span.end - span.start
+        if span.policy_version == version:
+            yield from zip(sample.logprobs[at : at + count], trainer[at : at + count], strict=True)
+        at += count

@@ -1,0 +1,71 @@
+"""Arguments that are too long, too deep, or no path: one line, exit code 2, and soon."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from bad_input import InProcess
+
+from muarl.cli import VERBS
+from muarl.cli._problems import in_lines
+from muarl.errors import Problem, did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (".".join(["a"] * 2000) + "=1", "nested more than 64 levels deep"),
+        (".".join(["grpo"] * 40) + "=" + "[" * 40 + "]" * 40, "nested more than 64 levels deep"),
+        ("seed=" + "[" * 3000, "nested more than 64 levels deep"),
+        ("seed=" + "{a: " * 700, "nested more than 64 levels deep"),
+        ("seed=" + "9" * 4000, "does not fit into 64 bits"),
+        ("seed=" + "x" * 4000, ""),
+        ("seed=&a [*a]", "names no anchor"),
+        ("a" * 4000 + "=1", "unknown field"),
+        ("seed=\udcff", ""),
+        ("a.b=\x00", "not allowed in YAML"),
+        ("=" * 50, "expected KEY=VALUE"),
+    ],
+)
+def test_a_setting_is_bounded(muarl: InProcess, run_file: Path, setting: str, said: str) -> None:
+    ended = muarl("train", run_file, "--dry-run", "--set", setting)
+    assert ended.code == 2
+    text = "\n".join(ended.lines)
+    assert said in text
+    assert "Traceback" not in text
+    assert len(ended.lines) == 1
+    assert len(text) < 5000
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("init", "schema")])
+def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb: str) -> None:
+    Path("loop").symlink_to("loop")
+    needed = {"eval": ["--model", "x"], "rollout": ["--expert"], "export": ["--out", "x.jsonl"]}
+    for path in ("a" * 300, "loop"):
+        ended = muarl(verb, path, *needed.get(verb, []))
+        assert ended.code in (1, 2)
+        assert len(ended.lines) == 1
+        assert "Traceback" not in ended.lines[0]
+
+
+@pytest.mark.parametrize("where", ["a" * 300, "loop", "/dev/null"])
+def test_results_cannot_go_where_no_folder_can_be(
+    muarl: InProcess, run_file: Path, where: str
+) -> None:
+    Path("loop").symlink_to("loop")
+    ended = muarl("rollout", run_file, "--expert", "--episodes", "2", "--out", where)
+    assert ended.code in (1, 2)
+    assert len(ended.lines) == 1
+
+
+def test_an_argument_longer_than_any_path_is_refused(muarl: InProcess) -> None:
+    muarl("check", "a" * 5000).refuses(2, "is 5,000 characters long", "at most 4,096")
+
+
+def test_a_name_of_megabytes_holds_up_no_message() -> None:
+    begun = time.process_time()
+    in_lines([Problem("a.yaml", 1, 1, f"unknown field '{'a' * 1_000_000}'")])
+    assert did_you_mean("a" * 1_000_000, ["a" * 1_000_001]) == ""
+    assert time.process_time() - begun < 2
