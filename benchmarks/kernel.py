@@ -47,6 +47,7 @@ from muarl.kernel.optimizer import adamw
 from muarl.kernel.step import Trainer
 from muarl.record import Sample, Span
 from muarl.spec import GrpoSpec
+from muarl.spec.kernel import KernelSpec
 
 WAYS = ("kernel", "plain", "trl", "floor")
 MESSAGE_TOKENS = 24
@@ -105,7 +106,9 @@ def kernel_step(args: argparse.Namespace, model: PreTrainedModel, samples: list[
         def step(self, lr: float) -> None:
             del lr
 
-    trainer = Trainer(model, adamw(model, freeze_embeddings=False), max_tokens=args.max_tokens)
+    trainer = Trainer(
+        model, adamw(model, freeze_embeddings=False), kernel=KernelSpec(max_tokens=args.max_tokens)
+    )
     trainer.optimizer = Still()  # type: ignore[assignment]
     advantages = [1.0 if number % 2 else -1.0 for number in range(len(samples))]
     return lambda: trainer.grpo_update(samples, advantages, spec=GrpoSpec(), lr=0.0).loss

@@ -3,62 +3,39 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
-import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_kit import (
+    TINY,
     VOCAB,
     distance,
     gradients,
     in_float64,
     random_samples,
+    reference_gradient,
     reference_logprobs,
     sample_lists,
+    scored_gradient,
     tiny_model,
+    weighted_gradient,
 )
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import PreTrainedModel
 
-from muarl.errors import SetupError
 from muarl.kernel import logprobs
-from muarl.kernel.batch import make_micro_batches
-from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
+from muarl.kernel.backbone import Way
+from muarl.kernel.batch import MicroBatch, make_micro_batches
+from muarl.kernel.logprobs import TokenScores, scored
+from muarl.kernel.model import build_tiny_model
 from muarl.kernel.step import sample_logprobs
-from muarl.record import Sample, Span
+from muarl.record import Sample
+from muarl.spec.kernel import KernelSpec
 
-
-def weights_of(samples: Sequence[Sample]) -> list[list[float]]:
-    """A different factor for every token, so that no two can be exchanged unnoticed."""
-    rng = random.Random(5)
-    return [[rng.uniform(-1, 1) for _ in range(sample.num_sampled)] for sample in samples]
-
-
-def weighted(
-    model: PreTrainedModel, samples: Sequence[Sample], temperature: float = 1.0, **how: Any
-) -> Tensor:
-    factors = weights_of(samples)
-    total = torch.zeros(())
-    for batch in make_micro_batches(samples, **how):
-        scores = score_tokens(model, batch, temperature=temperature)
-        total = total + (scores.logprobs * batch.gather(factors)).sum()
-    return total
-
-
-def reference(
-    model: PreTrainedModel, samples: Sequence[Sample], temperature: float = 1.0
-) -> Callable[[], Tensor]:
-    def compute() -> Tensor:
-        found = torch.cat(reference_logprobs(model, samples, temperature))
-        factors = [factor for row in weights_of(samples) for factor in row]
-        return (found * torch.tensor(factors).to(found)).sum()
-
-    return compute
+WAY = Way("sdpa", "full")
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.0, 1.3])
@@ -81,9 +58,9 @@ def test_the_gradient_is_that_of_a_full_forward(max_tokens: int, share_prefix: b
     model, samples = tiny_model(), random_samples(8)
     samples.append(samples[3])  # twins: one row of the prefix predicts for both
     exact = in_float64(model)
-    how = {"max_tokens": max_tokens, "share_prefix": share_prefix}
-    ours = gradients(model, lambda: weighted(model, samples, 0.8, **how))
-    assert distance(ours, gradients(exact, reference(exact, samples, 0.8))) < 2e-6
+    way = Way("sdpa", "full" if share_prefix else None)
+    ours = weighted_gradient(model, samples, way, max_tokens=max_tokens, temperature=0.8)
+    assert distance(ours, reference_gradient(exact, samples, 0.8)) < 2e-6
 
 
 @settings(max_examples=25, deadline=None)
@@ -96,7 +73,9 @@ def test_cutting_and_order_change_nothing(
     model = tiny_model()
     whole = sample_logprobs(model, samples)
     order = rng.sample(range(len(samples)), len(samples))
-    parts = sample_logprobs(model, [samples[i] for i in order], max_tokens=max_tokens)
+    parts = sample_logprobs(
+        model, [samples[i] for i in order], kernel=KernelSpec(max_tokens=max_tokens)
+    )
     for place, index in enumerate(order):
         assert parts[place] == pytest.approx(whole[index], abs=2e-5)
 
@@ -109,8 +88,7 @@ def test_what_follows_the_last_sampled_token_changes_nothing() -> None:
 
 def test_entropy_is_the_distribution_s_own() -> None:
     model, samples = tiny_model(), random_samples(1)
-    (batch,) = make_micro_batches(samples)
-    scores = score_tokens(model, batch, temperature=0.7)
+    ((_, scores),) = scored(model, samples, WAY, temperature=0.7)
     logits = in_float64(model)(torch.tensor([samples[0].token_ids])).logits[0] / 0.7
     places = [i for i, sampled in enumerate(samples[0].loss_mask()) if sampled]
     expected = torch.distributions.Categorical(logits=logits[[i - 1 for i in places]]).entropy()
@@ -123,13 +101,8 @@ def test_the_gradient_of_the_entropy_is_that_of_a_full_forward() -> None:
     rng = random.Random(4)
     weights = [[rng.gauss(0, 1) for _ in range(s.num_sampled)] for s in samples]
 
-    def ours() -> Tensor:
-        total = torch.zeros(())
-        for batch in make_micro_batches(samples, max_tokens=40):
-            scores = score_tokens(model, batch, temperature=0.8)
-            both = scores.entropy - 0.3 * scores.logprobs
-            total = total + (batch.gather(weights) * both).sum()
-        return total
+    def loss(batch: MicroBatch, scores: TokenScores) -> Tensor:
+        return (batch.gather(weights) * (scores.entropy - 0.3 * scores.logprobs)).sum()
 
     def theirs() -> Tensor:
         total = torch.zeros((), dtype=torch.float64)
@@ -143,7 +116,8 @@ def test_the_gradient_of_the_entropy_is_that_of_a_full_forward() -> None:
                 total = total + weight * (entropy - 0.3 * before[sample.token_ids[place]])
         return total
 
-    assert distance(gradients(model, ours), gradients(exact, theirs)) < 2e-6
+    ours = scored_gradient(model, samples, WAY, loss, max_tokens=40, temperature=0.8)
+    assert distance(ours, gradients(exact, theirs)) < 2e-6
 
 
 class LargestLogits(TorchDispatchMode):
@@ -160,10 +134,10 @@ class LargestLogits(TorchDispatchMode):
 
 def test_logits_never_outlive_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     model, samples = tiny_model(), random_samples(12)
-    whole = gradients(model, lambda: weighted(model, samples))
+    whole = weighted_gradient(model, samples, WAY)
     monkeypatch.setattr(logprobs, "ROWS_PER_CHUNK", 5)
     with LargestLogits() as seen:
-        chunked = gradients(model, lambda: weighted(model, samples))
+        chunked = weighted_gradient(model, samples, WAY)
     hidden = model.config.hidden_size  # transposed weights are [hidden, vocabulary]
     assert sum(s.num_sampled for s in samples) > 2 * hidden
     assert seen.rows <= max(5, hidden)
@@ -172,122 +146,42 @@ def test_logits_never_outlive_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_frozen_embeddings_get_no_gradient_and_change_no_other() -> None:
     model, samples = tiny_model(), random_samples(4)
-    free = gradients(model, lambda: weighted(model, samples))
+    free = weighted_gradient(model, samples, WAY)
     model.get_input_embeddings().weight.requires_grad_(False)
-    frozen = gradients(model, lambda: weighted(model, samples))
+    frozen = weighted_gradient(model, samples, WAY)
     assert free.keys() - frozen.keys() == {"model.embed_tokens.weight"}
     assert distance(frozen, {name: free[name] for name in frozen}) < 1e-6
 
 
-def other_model(name: str, **settings: Any) -> PreTrainedModel:
-    shape = {
-        "vocab_size": VOCAB,
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "intermediate_size": 24,
-        "pad_token_id": 0,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
-    config = getattr(transformers, f"{name}Config")(**(shape | settings))
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model: PreTrainedModel = transformers.AutoModelForCausalLM.from_config(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(4)
-    return model
-
-
-EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-
-
-@pytest.mark.parametrize(
-    ("name", "config"),
-    [
-        ("Llama", {"tie_word_embeddings": False}),
-        ("GPTNeoX", {}),
-        ("GPT2", {}),
-        ("Qwen3Moe", EXPERTS),
-        ("Mistral", {"sliding_window": 4}),
-        ("GptOss", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 8}),
-    ],
-)
-def test_other_architectures_are_scored_exactly_too(name: str, config: dict[str, Any]) -> None:
-    model, samples = other_model(name, **config), random_samples(4)
-    share = can_share_prefix(model)
-    assert share == (name not in ("Mistral", "GptOss"))  # those have sliding windows
-    check_scores(model)
-    ours = gradients(model, lambda: weighted(model, samples, share_prefix=share))
-    theirs = gradients(model, reference(model, samples))
-    assert distance(ours, theirs) < 5e-6
-
-
-def gpt_neo(window: int) -> PreTrainedModel:
-    """Every second layer sees only so many tokens back, counted in places of the row."""
-    config = transformers.GPTNeoConfig(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        num_layers=2,
-        num_heads=2,
-        attention_types=[[["global", "local"], 1]],
-        window_size=window,
+def test_a_group_s_prefix_is_computed_once_however_the_group_is_cut() -> None:
+    model, samples = tiny_model(), random_samples(8, prefix=40)
+    batches = make_micro_batches(samples, max_tokens=30)
+    assert len(batches) > 2
+    seen: list[int] = []
+    handle = model.get_input_embeddings().register_forward_hook(
+        lambda _module, args, _output: seen.append(args[0].numel())
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model: PreTrainedModel = transformers.AutoModelForCausalLM.from_config(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                parameter.mul_(8)
-    return model
+    weighted_gradient(model, samples, WAY, max_tokens=30)
+    handle.remove()
+    assert sum(seen) == len(batches[0].prefix_ids) + sum(b.suffix_ids.numel() for b in batches)
 
 
-@pytest.mark.parametrize("window", [4, 256])
-def test_a_window_that_counts_places_in_the_row_is_scored_exactly_too_L6(window: int) -> None:
-    model, rng = gpt_neo(window), random.Random(0)
-    base = [rng.randrange(64) for _ in range(200)]
-    rows = [base + [rng.randrange(64) for _ in range(n)] for n in (200, 50, 50, 40, 40)]
-    samples = [Sample(ids, [Span(201, len(ids), 0)]) for ids in rows]
-    check_scores(model)
-    together, alone = (sample_logprobs(model, samples, max_tokens=n) for n in (4096, 1))
-    for ours, theirs in zip(together, alone, strict=True):
-        assert ours == pytest.approx(theirs, abs=1e-4)
+def test_recomputation_keeps_a_fraction_and_gives_the_same() -> None:
+    deep = TINY.model_copy(update={"num_layers": 8})
+    model, samples = build_tiny_model(deep, seed=0), random_samples(8, prefix=40)
 
+    def kept_bytes(way: Way) -> tuple[int, dict[str, Tensor]]:
+        kept: dict[int, int] = {}
 
-@pytest.mark.parametrize("hidden", ["window", "slope"])
-def test_a_model_that_is_right_alone_and_wrong_in_a_row_is_given_rows_of_its_own_L6(
-    hidden: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The check itself has a packed row: it sees what no config speaks of."""
-    if hidden == "window":
-        model = gpt_neo(window=8)
-        monkeypatch.setattr(logprobs, "_has_window", lambda _config: False)
-    else:
-        model = other_model("Bloom", n_layer=2, n_head=4)
-    assert not can_share_prefix(model)
-    check_scores(model)
-    samples = random_samples(4)
-    for ours, theirs in zip(
-        sample_logprobs(model, samples), reference_logprobs(model, samples), strict=True
-    ):
-        assert ours == pytest.approx(theirs.tolist(), abs=1e-4)
+        def pack(tensor: Tensor) -> Tensor:
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
 
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            found = weighted_gradient(model, samples, way)
+        return sum(kept.values()), found
 
-def test_a_model_that_cannot_be_run_on_a_few_tokens_is_refused() -> None:
-    model = other_model("GPT2", n_positions=8)
-    with pytest.raises(SetupError, match="GPT2LMHeadModel cannot be trained here: scoring"):
-        check_scores(model)
-
-
-@pytest.mark.parametrize(
-    ("name", "config"), [("Granite", {"logits_scaling": 4.0}), ("Gemma2", {"head_dim": 8})]
-)
-def test_models_that_change_their_logits_afterwards_are_refused(
-    name: str, config: dict[str, Any]
-) -> None:
-    with pytest.raises(SetupError, match=f"{name}ForCausalLM cannot be trained here"):
-        check_scores(other_model(name, **config))
+    plain, expected = kept_bytes(WAY)
+    again, found = kept_bytes(Way("sdpa", "full", checkpointing=True))
+    assert again < 0.5 * plain
+    assert distance(found, expected) < 1e-6

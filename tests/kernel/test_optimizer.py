@@ -1,35 +1,54 @@
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+from typing import Any
 
 import pytest
 import torch
-from kernel_kit import tiny_model
+from kernel_kit import TINY, tiny_model
 
+from muarl.errors import SetupError
+from muarl.kernel.model import build_tiny_model
 from muarl.kernel.optimizer import adamw, cold_start_lr, grpo_lr, muon
-from muarl.spec.run import GrpoSpec
+from muarl.spec.run import ColdStartSpec, GrpoSpec
+
+
+def rates(steps: int, **keys: Any) -> list[float]:
+    spec = ColdStartSpec(**keys)
+    return [cold_start_lr(step, spec, steps=steps) for step in range(steps)]
 
 
 def test_the_cold_start_s_rate_warms_up_is_held_and_falls_to_a_twentieth() -> None:
-    rates = [cold_start_lr(step, steps=700, peak=1e-2) for step in range(700)]
-    assert rates[0] == pytest.approx(1e-2 / 30)
-    assert set(rates[29:491]) == {1e-2}
-    assert rates[595] == pytest.approx(1e-2 / 2)
-    assert rates[-1] == pytest.approx(5e-4)
-    assert rates[:30] == sorted(rates[:30])
-    assert rates[30:] == sorted(rates[30:], reverse=True)
+    found = rates(700, lr=1e-2)
+    assert found[0] == pytest.approx(1e-2 / 30)
+    assert set(found[29:491]) == {1e-2}
+    assert found[595] == pytest.approx(1e-2 / 2)
+    assert found[-1] == pytest.approx(5e-4)
+    assert found[:30] == sorted(found[:30])
+    assert found[30:] == sorted(found[30:], reverse=True)
 
 
 def test_a_cold_start_shorter_than_its_warm_up_is_no_trouble() -> None:
-    assert [cold_start_lr(step, steps=2, peak=3.0) for step in range(2)] == pytest.approx(
-        [0.1, 0.2]
+    for schedule in ("hold", "constant", "linear", "cosine"):
+        assert rates(2, lr=3.0, schedule=schedule) == pytest.approx([0.1, 0.2])
+
+
+def test_the_other_schedules_are_the_textbook_s() -> None:
+    assert rates(5, lr=2.0, warmup_steps=0, schedule="constant") == [2.0] * 5
+    assert rates(6, lr=1.0, warmup_steps=2, schedule="linear") == pytest.approx(
+        [0.5, 1, 1, 0.75, 0.5, 0.25]
     )
+    cosine = [0.5 * (1 + math.cos(math.pi * step / 4)) for step in range(4)]
+    assert rates(4, lr=1.0, warmup_steps=0, schedule="cosine") == pytest.approx(cosine)
+    assert rates(6, lr=1.0, warmup_steps=2, schedule="cosine") == pytest.approx([0.5, 1, *cosine])
 
 
 def test_the_grpo_rate_falls_to_a_tenth_over_the_last_iterations() -> None:
     spec = GrpoSpec(iterations=10, lr=1.0, lr_decay_iterations=4)
-    rates = [grpo_lr(iteration, spec) for iteration in range(10)]
-    assert rates == pytest.approx([1, 1, 1, 1, 1, 1, 0.775, 0.55, 0.325, 0.1])
+    found = [grpo_lr(iteration, spec) for iteration in range(10)]
+    assert found == pytest.approx([1, 1, 1, 1, 1, 1, 0.775, 0.55, 0.325, 0.1])
     constant = GrpoSpec(iterations=3, lr=0.5)
     assert [grpo_lr(iteration, constant) for iteration in range(3)] == [0.5] * 3
 
@@ -63,6 +82,48 @@ def test_adamw_is_the_textbook_s() -> None:
         start = start - 0.01 * scaled
     assert torch.allclose(parameter.double(), start, atol=1e-6)
     assert math.isfinite(parameter.sum().item())
+
+
+def test_eight_bits_need_their_package_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bitsandbytes.optim", None)
+    with pytest.raises(SetupError, match=r"kernel\.optimizer_bits: 8 needs bitsandbytes.*bits8"):
+        adamw(tiny_model(), freeze_embeddings=False, bits=8)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
+)
+def test_eight_bits_hold_a_quarter_learn_alike_and_are_taken_up_again() -> None:
+    wide = TINY.model_copy(update={"hidden_size": 128, "ffn_size": 256})
+    exact, small = (build_tiny_model(wide, seed=0) for _ in range(2))
+    ours = adamw(small, freeze_embeddings=False, bits=8)
+    theirs = adamw(exact, freeze_embeddings=False)
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        for mine, other in zip(small.parameters(), exact.parameters(), strict=True):
+            mine.grad = torch.randn(mine.shape, generator=draw)
+            other.grad = mine.grad.clone()
+        ours.step(1e-3)
+        theirs.step(1e-3)
+    bytes_of = [sum(t.nbytes for t in o.state().values()) for o in (ours, theirs)]
+    assert bytes_of[0] < 0.35 * bytes_of[1]
+    before = build_tiny_model(wide, seed=0)
+    for start, mine, other in zip(
+        before.parameters(), small.parameters(), exact.parameters(), strict=True
+    ):
+        assert (mine - other).norm() < 0.1 * (other - start).norm()
+
+    again = build_tiny_model(wide, seed=0)
+    again.load_state_dict(small.state_dict())
+    resumed = adamw(again, freeze_embeddings=False, bits=8)
+    resumed.load_state(ours.state())
+    for mine, other in zip(small.parameters(), again.parameters(), strict=True):
+        mine.grad = torch.randn(mine.shape, generator=draw)
+        other.grad = mine.grad.clone()
+    ours.step(1e-3)
+    resumed.step(1e-3)
+    for mine, other in zip(small.parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, other)
 
 
 def test_a_rate_that_warms_up_and_falls_along_a_cosine() -> None:

@@ -25,6 +25,7 @@ from muarl.kernel.step import Advantage, GrpoMetrics, Trainer, sample_logprobs
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import CorrectionSpec
+from muarl.spec.kernel import KernelSpec
 
 SPEC = GrpoSpec()
 
@@ -53,13 +54,15 @@ def grpo_gradient(
     advantages: Sequence[Advantage | None],
     *,
     max_tokens: int = 4096,
+    kernel: KernelSpec | None = None,
     spec: GrpoSpec = SPEC,
     reference_logprobs: Sequence[Sequence[float]] | None = None,
     old_logprobs: Sequence[Sequence[float]] | None = None,
 ) -> tuple[GrpoMetrics, dict[str, Tensor]]:
     model = tiny_model()
     optimizer = adamw(model, freeze_embeddings=False)
-    trainer = Trainer(model, optimizer, max_grad_norm=math.inf, max_tokens=max_tokens)
+    kernel = kernel or KernelSpec(max_tokens=max_tokens)
+    trainer = Trainer(model, optimizer, max_grad_norm=math.inf, kernel=kernel)
     recorder = Recorder(trainer)
     metrics = trainer.grpo_update(
         samples,

@@ -252,6 +252,8 @@ def make_run(
             for episode in (e for one in groups for e in one):
                 journal.append(episode)
             lines.append(iteration_line(i, groups, skill, rng, hostile))
+            success = {"value": skill, "low": skill - 0.04, "high": skill + 0.03}
+            lines.append({"kind": "validation", "iteration": i + 1, "success": success})
         for temperature in (1.0, 0.0):
             evaluate("final", temperature, 0.93 if temperature else 0.97)
     (folder / "metrics.jsonl").write_text(
@@ -279,6 +281,9 @@ def iteration_line(
         "entropy": 0.42 - 0.35 * skill + rng.random() / 40,
         "ratio_max": 1.2 + rng.random(),
         "first_ratio_max": 1 + rng.random() / 1e6,
+        "lag_mean": 0.8 * min(i, 1),
+        "lag_max": min(i, 2),
+        "overlap": rng.uniform(0.5, 1.0),
         "rollout_s": rng.uniform(1, 2),
         "clip_fraction": 0.01 + rng.random() / 60,
         "grad_norm": 0.5 + rng.random(),

@@ -139,9 +139,10 @@ def test_every_part_is_there_and_every_chart_has_a_curve(seen):
     assert seen["headings"] == ["Held-out success", "Training", "Episodes", "The run"]
     names = [name for name, _ in seen["curves"]]
     assert names[:4] == ["Reward", "Groups", "Tool calls per dialogue", "Turns per dialogue"]
+    assert {"Validation success", "Versions behind", "Sampled while learning"} <= set(names)
     assert len(names) >= 14
     assert all(length > 20 for _, length in seen["curves"])
-    assert seen["bands"] == 1
+    assert seen["bands"] == 2
 
 
 def test_the_headline_compares_before_and_after(seen):
@@ -267,7 +268,7 @@ def test_one_iteration_is_drawn_as_points_and_bars(tmp_path):
     assert seen["complaints"] == []
     assert seen["charts"] > 10
     assert seen["shown"] == 0, "a chart with nothing in it"
-    assert seen["whiskers"] == 1, "the interval of the reward"
+    assert seen["whiskers"] == 2, "the intervals of reward and validation"
     assert seen["bar"] > 10
     assert 100 < seen["place"] < 300
 

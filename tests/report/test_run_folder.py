@@ -72,10 +72,14 @@ def test_a_resumed_runs_lines_replace_those_it_wrote_again(folder):
         '{"kind": "eval", "phase": "cold", "temperature": 1, "n": 1}\n'
         '{"kind": "eval", "phase": "cold", "temperature": 0, "n": 2}\n'
         '{"kind": "iteration", "iteration": 2, "kl": 3}\n'
+        '{"kind": "validation", "iteration": 0, "n": 1}\n'
+        '{"kind": "validation", "iteration": 2, "n": 2}\n'
+        '{"kind": "validation", "iteration": 2, "n": 3}\n'
     )
     lines = read_run_folder(folder).lines
     assert [line["kl"] for line in lines["iteration"]] == [1, 3]
     assert [line["n"] for line in lines["eval"]] == [1, 2]
+    assert [line["n"] for line in lines["validation"]] == [1, 3]
 
 
 def test_lines_of_an_unknown_kind_are_counted_and_said(folder):

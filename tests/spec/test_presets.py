@@ -48,6 +48,15 @@ MUA_RL_GRPO: dict[str, Any] = {
     "overlong": None,
     "correction": None,
 }
+MUA_RL_COLD_START: dict[str, Any] = {
+    "epochs": 2,
+    "steps": None,
+    "dialogues_per_step": 128,
+    "tokens_per_step": None,
+    "optimizer": "adamw",
+    "lr": 5e-6,
+    "schedule": "cosine",
+}
 EXPECTED: dict[str, dict[str, Any]] = {
     "mua-rl-paper": {**MUA_RL_GRPO, "iterations": 25 * (165 // 32), "ratio": "sequence"},
     "mua-rl-repo": {
@@ -83,9 +92,16 @@ def test_a_preset_says_what_its_source_says(name: str) -> None:
     assert {key: getattr(grpo, key) for key in EXPECTED[name]} == EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", ["mua-rl-paper", "mua-rl-repo"])
-def test_the_paper_s_recipe_sets_dialogues_and_evaluation_too(name: str) -> None:
+@pytest.mark.parametrize(("name", "episodes"), [("mua-rl-paper", 2000), ("mua-rl-repo", 1580)])
+def test_the_paper_s_recipe_sets_cold_start_dialogues_and_evaluation_too(
+    name: str, episodes: int
+) -> None:
     run = laid(name)
+    cold_start = run.cold_start
+    assert cold_start is not None
+    found = {key: getattr(cold_start, key) for key in MUA_RL_COLD_START}
+    assert found == MUA_RL_COLD_START
+    assert cold_start.episodes == episodes
     assert {key: getattr(run.rollout, key) for key in MUA_RL} == MUA_RL
     assert run.eval.temperatures == [0.0]
 

@@ -60,9 +60,13 @@ def main(run_file: Path, folder: Path, kills: int, seed: int) -> None:
         if done == kills:
             carried_out(run_file, out, None)
         ended.append(out.name)
-    weights = {
-        name: weights_checksum(load_model(folder / name / "model")) for name in ["whole", *ended]
-    }
+    weights = {}
+    for name in ["whole", *ended]:
+        # Not of `model`: validation may have chosen weights that were there before anything was killed.
+        (last,) = (folder / name / "checkpoint").iterdir()
+        weights[name] = [
+            weights_checksum(load_model(path)) for path in (last, folder / name / "model")
+        ]
     json.dump({"kills": done, "whole_s": whole_s, "weights": weights}, sys.stdout)
 
 

@@ -27,7 +27,7 @@ SHORT: dict[str, Any] = {
     "seed": 5,
     "threads": 1,
     "model": {"tiny": {"vocab_size": 640, "hidden_size": 64, "num_layers": 2}},
-    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1000},
+    "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1024},
     "grpo": {"iterations": 3, "tasks_per_iteration": 4, "lr": 3e-3, "kl_coef": 0.01},
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }
@@ -48,7 +48,10 @@ def write_run(folder: Path, **changes: Any) -> Path:
     assert "  - gold_world: true\n" in text
     paid = "  - python: {function: pays.py:an_e}\n"
     assert _SPLITS in text
-    if "model" in changes:  # whose vocabulary is there already, and needs no thousands of tasks
+    if "model" in changes:
+        # Its length has to be said, and is not if it is the default; and its vocabulary is there
+        # already, which needs no thousands of tasks.
+        changes = {"rollout": {**SHORT["rollout"], "context_tokens": 1000}, **changes}
         text = text.replace(_SPLITS, "splits: {train: 120, dev: 40, held_out: 40}")
     domain.write_text(text.replace("  - gold_world: true\n", paid))
     (folder / "desk" / "pays.py").write_text(PAYS)

@@ -132,10 +132,19 @@ def test_one_step_off_learns_from_what_the_weights_before_sampled(tmp_path: Path
     assert rounds[1]["overlap"] > 0, "the next iteration's dialogues go on meanwhile"
 
 
-def test_asynchronous_training_keeps_its_bound_and_trains_each_group_once(tmp_path: Path) -> None:
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "engine",
+    ["embedded", pytest.param("vllm", marks=[pytest.mark.vllm, pytest.mark.slow, needs_vllm])],
+)
+def test_asynchronous_training_keeps_its_bound_and_trains_each_group_once(
+    engine: str, tmp_path: Path
+) -> None:
     mode = {"asynchronous": {"max_lag": 1, "stale": "drop"}}
     grpo = {**SHORT["grpo"], "iterations": 5, "mode": mode, "correction": {"level": "token"}}
-    rounds = carry_out(write_run(tmp_path, grpo=grpo, model=ready_model()), tmp_path / "out")
+    rounds = carry_out(
+        write_run(tmp_path, grpo=grpo, model=ready_model(), engine=engine), tmp_path / "out"
+    )
     assert [line["iteration"] for line in rounds] == [0, 1, 2, 3, 4]
     for line in rounds:
         assert line["lag_max"] <= 1

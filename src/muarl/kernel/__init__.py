@@ -4,7 +4,10 @@ Reading order, a page each:
 
     model       build, load, save a causal language model
     batch       samples -> micro-batches that share a prefix
+    attention   who sees whom, in the form that an attention path takes
+    backbone    final hidden states, the prefix computed once, layers computed again if wanted
     logprobs    log-probs of sampled tokens, and of no other
+    ways        which way of running a model is right for it, tried on a few tokens
     advantage   rewards of a group -> advantages
     loss        log-probs -> GRPO or supervised loss, and metrics
     optimizer   AdamW; Muon for the cold start; learning-rate schedules

@@ -1,12 +1,16 @@
 """Samples -> micro-batches: one shared prefix, suffixes packed into rows, and which tokens count.
 
 P prefix tokens, K samples in B rows of S suffix tokens, N sampled tokens of the micro-batch.
+
+Samples of a similar beginning are a family. The micro-batches of a family stand together and hold the
+very same `prefix_ids`, which are computed once for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -35,7 +39,8 @@ class MicroBatch:
         samples      (2, 0, 1)
 
     Attributes:
-        prefix_ids: [P] tokens all samples begin with; may be empty.
+        prefix_ids: [P] tokens that all samples of the family begin with; may be empty. The same tensor
+            in all micro-batches of the family.
         suffix_ids: [B, S] the rest of each sample, one or several a row, padded with 0.
         owners: [B, S] place in `samples` of the sample each token is of; -1 for padding.
         positions: [B, S] each token's place in its sample; 0 for padding.
@@ -81,8 +86,8 @@ def make_micro_batches(
 ) -> list[MicroBatch]:
     """Split samples into micro-batches of at most `max_tokens` padded suffix tokens each.
 
-    Samples of similar beginning are put together, which keeps prefixes long, and short ones fill up
-    the rows of long ones, which keeps padding short. A sample longer than the budget gets a
+    Samples of similar beginning are a family, which keeps prefixes long, and short ones fill up the
+    rows of long ones, which keeps padding short. A sample longer than the budget gets a
     micro-batch of its own. Samples without sampled tokens have nothing to train and are left out.
 
     Args:
@@ -97,12 +102,17 @@ def make_micro_batches(
     """
     for index, sample in enumerate(samples):
         _check_spans(index, sample)
-    trained = [index for index, sample in enumerate(samples) if sample.spans]
-    return [
-        _micro_batch(rows, samples, share_prefix, device)
-        for family in _families(trained, samples)
-        for rows in _fill(family, samples, max_tokens, share_prefix)
-    ]
+    predicting = {i: _predicting(sample) for i, sample in enumerate(samples) if sample.spans}
+    batches = []
+    for family in _families(predicting):
+        ids = {index: predicting[index] for index in family}
+        prefix = _worth_sharing(list(ids.values())) if share_prefix else 0
+        prefix_ids = torch.tensor(ids[family[0]][:prefix], dtype=torch.long, device=device)
+        batches += [
+            _micro_batch(rows, ids, samples, prefix_ids)
+            for rows in _fill(ids, prefix, max_tokens, share_prefix)
+        ]
+    return batches
 
 
 def _check_spans(index: int, sample: Sample) -> None:
@@ -117,42 +127,50 @@ def _check_spans(index: int, sample: Sample) -> None:
         previous = span.end
 
 
-def _families(indices: Sequence[int], samples: Sequence[Sample]) -> Iterator[list[int]]:
-    """Group samples whose common prefix is worth sharing (one system prompt, one family).
+_FAMILY_COST = 64
+"""Tokens that a further forward and backward pass costs beside its own: it may be short of rows."""
 
-    In lexicographic order the longest prefixes are shared between neighbours. A family ends where
-    the prefix shared with the next sample falls below half of what the family shares.
+
+def _families(samples: Mapping[int, list[int]]) -> Iterator[list[int]]:
+    """Group samples by what they begin with, where that saves computation.
+
+    In lexicographic order the longest prefixes are shared between neighbours. All share a common
+    prefix, and parts of them more. A part of n samples that shares d tokens more becomes a family if
+    that saves more, d·(n - 1), than computing the common prefix once more; the rest stay together.
     """
-    family: list[int] = []
-    shared = 0
-    for index in sorted(indices, key=lambda index: samples[index].token_ids):
-        if family:
-            common = _common_prefix(samples[family[-1]].token_ids, samples[index].token_ids)
-            shared = common if len(family) == 1 else shared
-            if 2 * common < shared:
-                yield family
-                family = []
-            shared = min(shared, common)
-        family.append(index)
-    if family:
-        yield family
+    order = sorted(samples, key=samples.__getitem__)
+    common = [_common_prefix(samples[left], samples[right]) for left, right in pairwise(order)]
+
+    def split(begin: int, end: int) -> Iterator[list[int]]:
+        shared = min(common[begin : end - 1], default=0)
+        cuts = [place + 1 for place in range(begin, end - 1) if common[place] == shared]
+        rest: list[int] = []
+        for low, high in pairwise([begin, *cuts, end]):
+            more = min(common[low : high - 1], default=shared) - shared
+            if more * (high - low - 1) > shared + _FAMILY_COST:
+                yield from split(low, high)
+            else:
+                rest += order[low:high]
+        if rest:
+            yield rest
+
+    if order:
+        yield from split(0, len(order))
 
 
 def _fill(
-    family: Sequence[int], samples: Sequence[Sample], max_tokens: int, share_prefix: bool
+    ids: Mapping[int, list[int]], prefix: int, max_tokens: int, may_pack: bool
 ) -> Iterator[list[list[int]]]:
     """Pack a family into rows, longest first, each where it first fits; cut at the budget.
 
     Packing first-fit decreasing needs at most 11/9 of the rows that are needed (Johnson, 1973).
     """
-    ids = {index: _predicting(samples[index]) for index in family}
-    prefix = _shared(list(ids.values())) if share_prefix else 0
     rows: list[list[int]] = []
     room: list[int] = []
     width = 0
-    for index in sorted(family, key=lambda index: -len(ids[index])):
+    for index in sorted(ids, key=lambda index: -len(ids[index])):
         size = len(ids[index]) - prefix
-        row = next((row for row, left in enumerate(room) if share_prefix and size <= left), None)
+        row = next((row for row, left in enumerate(room) if may_pack and size <= left), None)
         if row is None:
             if width * (len(rows) + 1) > max_tokens and rows:
                 yield rows
@@ -168,13 +186,12 @@ def _fill(
 
 def _micro_batch(
     rows: Sequence[Sequence[int]],
+    ids: Mapping[int, list[int]],
     samples: Sequence[Sample],
-    share_prefix: bool,
-    device: torch.device | str,
+    prefix_ids: Tensor,
 ) -> MicroBatch:
     order = [index for row in rows for index in row]
-    ids = {index: _predicting(samples[index]) for index in order}
-    prefix = _shared(list(ids.values())) if share_prefix and len(order) > 1 else 0
+    prefix = len(prefix_ids)
     width = max(sum(len(ids[index]) - prefix for index in row) for row in rows)
     suffixes, owners, positions = ([[fill] * width for _ in rows] for fill in (0, -1, 0))
     predictors: list[int] = []
@@ -197,10 +214,10 @@ def _micro_batch(
             start, owner = end, owner + 1
 
     def tensor(values: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
-        return torch.tensor(values, dtype=torch.long, device=device)
+        return torch.tensor(values, dtype=torch.long, device=prefix_ids.device)
 
     return MicroBatch(
-        prefix_ids=tensor(ids[order[0]][:prefix]),
+        prefix_ids=prefix_ids,
         suffix_ids=tensor(suffixes),
         owners=tensor(owners),
         positions=tensor(positions),
@@ -216,9 +233,15 @@ def _predicting(sample: Sample) -> list[int]:
     return sample.token_ids[: sample.spans[-1].end - 1]
 
 
-def _shared(ids: Sequence[list[int]]) -> int:
-    """Length of the prefix to compute once: common to all, and each keeps a token of its own."""
-    return min(_common_prefix(min(ids), max(ids)), min(map(len, ids)) - 1)
+def _worth_sharing(ids: Sequence[list[int]]) -> int:
+    """Length of the prefix to compute once: common to all, and each keeps a token of its own.
+
+    Nothing below a sixteenth of the longest: a first token in common is not worth the masks.
+    """
+    if len(ids) == 1:
+        return 0
+    common = min(_common_prefix(min(ids), max(ids)), min(map(len, ids)) - 1)
+    return common if 16 * common >= max(map(len, ids)) else 0
 
 
 def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:

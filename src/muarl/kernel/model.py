@@ -19,6 +19,7 @@ from transformers.utils.logging import (
 )
 
 from muarl.errors import SetupError
+from muarl.kernel.attention import caps_scores
 from muarl.record.saving import saving
 from muarl.spec.run import TinyModelSpec
 
@@ -94,6 +95,8 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
             f"shape than config.json says, {lacking[0]} first"
         )
     loaded: PreTrainedModel = model.eval()
+    if caps_scores(loaded):  # which transformers' default leaves out without a word
+        loaded.set_attn_implementation("eager")
     return loaded
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 
-from muarl.errors import RecordError
+from muarl.errors import RecordError, SetupError
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.run import ColdStartSpec
 
 
 class Optimizer:
@@ -37,7 +39,7 @@ class Optimizer:
     def state(self) -> dict[str, Tensor]:
         """All moments and counters, by `part/parameter/name`."""
         return {
-            f"{part}/{self._names[parameter]}/{name}": value
+            f"{part}/{self._names[parameter]}/{name}": torch.as_tensor(value)
             for part, optimizer, parameter in self._owned()
             for name, value in optimizer.state[parameter].items()
         }
@@ -63,7 +65,7 @@ class Optimizer:
             found[owner][name] = value
         for owner, values in found.items():
             optimizer, parameter = owners[owner]
-            optimizer.state[parameter] = {name: value.clone() for name, value in values.items()}
+            optimizer.state[parameter] = {name: _revived(value) for name, value in values.items()}
 
     def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
         for name, optimizer in self._parts.items():
@@ -72,19 +74,39 @@ class Optimizer:
                     yield name, optimizer, parameter
 
 
+def _revived(value: Tensor) -> Tensor | int:
+    """As an optimizer holds it: what counts in integers (bitsandbytes) takes no tensor."""
+    return int(value) if value.ndim == 0 and not value.is_floating_point() else value.clone()
+
+
 def adamw(
-    model: PreTrainedModel, *, freeze_embeddings: bool, weight_decay: float = 0.0
+    model: PreTrainedModel,
+    *,
+    freeze_embeddings: bool,
+    weight_decay: float = 0.0,
+    bits: Literal[8, 32] = 32,
 ) -> Optimizer:
-    """AdamW with betas (0.9, 0.95), for GRPO.
+    """AdamW with betas (0.9, 0.95).
 
     With frozen embeddings (and a tied output layer), Adam's normalised steps cannot carry rarely
     seen tokens away.
+
+    Args:
+        model: Whose parameters are trained.
+        freeze_embeddings: Leave embeddings and output layer as they are.
+        weight_decay: Decoupled.
+        bits: Of each number of the state. With 8, blocks of 256 share a scale (arXiv 2110.02861);
+            tensors of less than 4,096 numbers keep 32.
+
+    Raises:
+        SetupError: 8 bits are asked for and bitsandbytes is not installed.
     """
     frozen = _embeddings(model) if freeze_embeddings else set()
     for parameter in model.parameters():
         parameter.requires_grad_(parameter not in frozen)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return Optimizer({"adamw": _adamw(trained, weight_decay)}, model)
+    part = _adamw8(trained, weight_decay) if bits == 8 else _adamw(trained, weight_decay)
+    return Optimizer({"adamw" if bits == 32 else "adamw8": part}, model)
 
 
 def muon(model: PreTrainedModel) -> Optimizer:
@@ -100,8 +122,25 @@ def muon(model: PreTrainedModel) -> Optimizer:
     return Optimizer({"muon": body, "adamw": _adamw(others)}, model)
 
 
+_BETAS = (0.9, 0.95)
+
+
 def _adamw(parameters: list[Parameter], weight_decay: float = 0.0) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=weight_decay)
+    return torch.optim.AdamW(parameters, betas=_BETAS, weight_decay=weight_decay)
+
+
+def _adamw8(parameters: list[Parameter], weight_decay: float) -> torch.optim.Optimizer:
+    try:
+        from bitsandbytes.optim import AdamW8bit
+    except ImportError as error:
+        raise SetupError(
+            "kernel.optimizer_bits: 8 needs bitsandbytes, which is not installed: "
+            "pip install 'muarl[bits8]'"
+        ) from error
+    optimizer: torch.optim.Optimizer = AdamW8bit(
+        parameters, betas=_BETAS, weight_decay=weight_decay
+    )
+    return optimizer
 
 
 def _embeddings(model: PreTrainedModel) -> set[Parameter]:
@@ -109,15 +148,22 @@ def _embeddings(model: PreTrainedModel) -> set[Parameter]:
     return {parameter for module in modules for parameter in module.parameters()}
 
 
-def cold_start_lr(step: int, *, steps: int, peak: float, warmup: int = 30) -> float:
-    """Rate of a step (from 0): linear to the peak, held, linear down to 5 % in the last 30 %.
+def cold_start_lr(step: int, spec: ColdStartSpec, *, steps: int) -> float:
+    """Rate of a step (from 0) of so many: up to the peak linearly, then as the schedule says.
 
-    Held long, because copying is learned abruptly, and when it is differs by hundreds of steps from
-    seed to seed: a rate that falls from the start can be too low by then.
+    `hold` holds it long, because copying is learned abruptly, and when it is differs by hundreds of
+    steps from seed to seed: a rate that falls from the start can be too low by then.
     """
-    rise = (step + 1) / warmup
-    fall = (steps - step) / (0.3 * steps)
-    return peak * min(1.0, rise, max(0.05, fall))
+    warmup = spec.warmup_steps
+    share = (step + 1) / warmup if step < warmup else 1.0
+    left = (steps - step) / max(1, steps - warmup)  # 1 after the warm-up, nearly 0 at the last
+    if spec.schedule == "hold":
+        share = min(share, max(0.05, (steps - step) / (0.3 * steps)))
+    elif spec.schedule == "linear":
+        share = min(share, left)
+    elif spec.schedule == "cosine":
+        share = min(share, 0.5 - 0.5 * math.cos(math.pi * min(1.0, left)))
+    return spec.lr * share
 
 
 def grpo_lr(iteration: int, spec: GrpoSpec) -> float:

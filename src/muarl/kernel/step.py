@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import torch
@@ -11,13 +11,16 @@ from transformers import PreTrainedModel
 
 from muarl.errors import NonFiniteLoss, TrainError
 from muarl.kernel.aggregation import token_shares
-from muarl.kernel.batch import MicroBatch, make_micro_batches
+from muarl.kernel.batch import MicroBatch
 from muarl.kernel.correction import Mismatch, importance_correction
-from muarl.kernel.logprobs import can_share_prefix, check_scores, score_tokens
+from muarl.kernel.logprobs import TokenScores, scored
 from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
+from muarl.kernel.ways import way_for
 from muarl.record.sample import Sample
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.kernel import KernelSpec
+from muarl.spec.run import ColdStartSpec
 
 Advantage = float | Sequence[float]
 """Of a sample, or of each of its sampled tokens."""
@@ -75,7 +78,9 @@ class Trainer:
 
     Attributes:
         model: The model.
+        kernel: What updates may take of memory, time and precision.
         optimizer: Its optimizer.
+        found: How the model is run, and why so.
         num_updates: Updates made so far.
     """
 
@@ -85,27 +90,47 @@ class Trainer:
         optimizer: Optimizer,
         *,
         max_grad_norm: float = 1.0,
-        max_tokens: int = 4096,
+        kernel: KernelSpec | None = None,
     ) -> None:
-        check_scores(model.eval())  # dropout would make the ratio wrong
-        self.model = model
+        self.model = model.eval()  # dropout would make the ratio wrong
+        self.kernel = kernel or KernelSpec()
+        self.found = way_for(model, self.kernel)
         self.optimizer = optimizer
         self.num_updates = 0
         self._max_grad_norm = max_grad_norm
-        self._max_tokens = max_tokens
 
     @classmethod
-    def for_cold_start(cls, model: PreTrainedModel) -> Trainer:
-        """Muon, all parameters."""
-        return cls(model, muon(model))
-
-    @classmethod
-    def for_grpo(cls, model: PreTrainedModel, spec: GrpoSpec) -> Trainer:
-        """AdamW, embeddings frozen if the spec says so."""
+    def for_cold_start(
+        cls,
+        model: PreTrainedModel,
+        spec: ColdStartSpec | None = None,
+        kernel: KernelSpec | None = None,
+    ) -> Trainer:
+        """Muon or AdamW, all parameters."""
+        spec, kernel = spec or ColdStartSpec(), kernel or KernelSpec()
+        if spec.optimizer == "muon":
+            return cls(model, muon(model), kernel=kernel)
         optimizer = adamw(
-            model, freeze_embeddings=spec.freeze_embeddings, weight_decay=spec.weight_decay
+            model,
+            freeze_embeddings=False,
+            weight_decay=spec.weight_decay,
+            bits=kernel.optimizer_bits,
         )
-        return cls(model, optimizer, max_grad_norm=spec.max_grad_norm)
+        return cls(model, optimizer, kernel=kernel)
+
+    @classmethod
+    def for_grpo(
+        cls, model: PreTrainedModel, spec: GrpoSpec, kernel: KernelSpec | None = None
+    ) -> Trainer:
+        """AdamW, embeddings frozen if the spec says so."""
+        kernel = kernel or KernelSpec()
+        optimizer = adamw(
+            model,
+            freeze_embeddings=spec.freeze_embeddings,
+            weight_decay=spec.weight_decay,
+            bits=kernel.optimizer_bits,
+        )
+        return cls(model, optimizer, max_grad_norm=spec.max_grad_norm, kernel=kernel)
 
     def sft_step(self, samples: Sequence[Sample], lr: float) -> SftMetrics:
         """Make the marked tokens of samples more likely.
@@ -116,8 +141,7 @@ class Trainer:
         """
         num_tokens = _count(samples)
         loss, entropy = 0.0, 0.0
-        for batch in _micro_batches(self.model, samples, self._max_tokens):
-            scores = score_tokens(self.model, batch)
+        for _, scores in self._scored(samples):
             loss += self._backward(sft_loss(scores.logprobs, num_tokens=num_tokens))
             entropy += scores.entropy.sum().item()
         return SftMetrics(
@@ -195,8 +219,7 @@ class Trainer:
             )
 
         loss, totals = 0.0, LossTotals()
-        for batch in _micro_batches(self.model, samples, self._max_tokens):
-            scores = score_tokens(self.model, batch, temperature=temperature)
+        for batch, scores in self._scored(samples, temperature):
             part, part_totals = grpo_loss(
                 scores.logprobs, scores.entropy, terms(batch), batch.token_owners(), spec
             )
@@ -215,6 +238,14 @@ class Trainer:
             entropy=totals.entropy / count,
             max_logprob_gap=totals.logprob_gap_max,
             mismatch=None if correction is None else correction.mismatch,
+        )
+
+    def _scored(
+        self, samples: Sequence[Sample], temperature: float = 1.0
+    ) -> Iterator[tuple[MicroBatch, TokenScores]]:
+        budget = self.kernel.max_tokens
+        return scored(
+            self.model, samples, self.found.way, max_tokens=budget, temperature=temperature
         )
 
     def _backward(self, loss: Tensor) -> float:
@@ -243,29 +274,21 @@ class Trainer:
         )
 
 
-def _micro_batches(
-    model: PreTrainedModel, samples: Sequence[Sample], max_tokens: int
-) -> list[MicroBatch]:
-    return make_micro_batches(
-        samples,
-        max_tokens=max_tokens,
-        share_prefix=can_share_prefix(model),
-        device=model.device,
-    )
-
-
 def sample_logprobs(
     model: PreTrainedModel,
     samples: Sequence[Sample],
     *,
     temperature: float = 1.0,
-    max_tokens: int = 8192,
+    kernel: KernelSpec | None = None,
 ) -> list[list[float]]:
     """Log-probs of every sample's sampled tokens under a model, laid out like `Sample.logprobs`."""
+    kernel = kernel or KernelSpec()
+    way = way_for(model, kernel).way
     result: list[list[float]] = [[] for _ in samples]
     with torch.no_grad():
-        for batch in _micro_batches(model, samples, max_tokens):
-            scores = score_tokens(model, batch, temperature=temperature)
+        for batch, scores in scored(
+            model, samples, way, max_tokens=2 * kernel.max_tokens, temperature=temperature
+        ):
             rows = scores.logprobs.split(list(batch.counts))
             for index, row in zip(batch.samples, rows, strict=True):
                 result[index] = row.tolist()

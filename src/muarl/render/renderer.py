@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from renderers import Qwen3RendererConfig, create_renderer
+from renderers import (
+    BaseRendererConfig,
+    Llama3RendererConfig,
+    Qwen3RendererConfig,
+    create_renderer,
+)
 from renderers.base import ToolCallParseStatus
 
+from muarl.errors import SetupError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.render.chat_template import ChatTemplate
 from muarl.render.tokenizer import TextTokenizer
 
 # Nesting this deep is far from where Python's JSON parser runs out of stack, wherever it is called.
@@ -22,11 +29,15 @@ _MAX_BRACKETS = 400
 
 
 class Renderer:
-    """One model family's template over one tokenizer."""
+    """One model family's template over one tokenizer.
+
+    Raises:
+        SetupError: There is no template for it; or it has one of its own that is not fit.
+    """
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self.tokenizer = tokenizer
-        self._template = create_renderer(tokenizer, Qwen3RendererConfig(enable_thinking=False))
+        self._template: Any = _template_of(tokenizer)
         self.stop_token_ids: tuple[int, ...] = tuple(self._template.get_stop_token_ids())
         self._stops = frozenset(self.stop_token_ids)
 
@@ -134,6 +145,25 @@ class Renderer:
             if bridged is None or bridged != self.start([system, asked, said, answer], []):
                 broken.append(kind)
         return broken
+
+
+_FAMILIES: dict[tuple[str, ...], BaseRendererConfig] = {
+    ("<|im_start|>", "<think>", "<tool_call>"): Qwen3RendererConfig(enable_thinking=False),
+    ("<|start_header_id|>", "<|eot_id|>", "<|python_tag|>"): Llama3RendererConfig(),
+}
+"""Control tokens that tell a family whose template the `renderers` library knows."""
+
+
+def _template_of(tokenizer: TextTokenizer) -> Any:
+    for tokens, config in _FAMILIES.items():
+        if None not in tokenizer.convert_tokens_to_ids(tokens):
+            return create_renderer(tokenizer, config)
+    if tokenizer.chat_template:
+        return ChatTemplate(tokenizer)
+    raise SetupError(
+        f"no chat template for {tokenizer.name_or_path}: its tokenizer is of neither family that is "
+        "known (Qwen3, Llama 3), and its folder has no `chat_template`. Use an instruction-tuned model"
+    )
 
 
 def _unreadable(text: str, turn: int, why: str) -> Message:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -27,6 +28,13 @@ _MARKUP_TOKENS = (
 )
 
 
+_BESIDE = ("tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+"""What a model's folder may hold beside `tokenizer.json` and whoever serves the model reads."""
+_CONFIG = (
+    b'{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
+    b'"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
+)
+
 # The text of a system block, which the domain's author and the template itself write.
 _SYSTEM = "system\n"
 # A thinking block, as the template opens it. No message begins so: they follow their role's name.
@@ -45,12 +53,36 @@ class TextTokenizer:
     of a thinking block and those in the system block, which come as text and are control tokens.
     """
 
-    def __init__(self, tokenizer: Tokenizer, name_or_path: str) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, name_or_path: str, beside: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Wrap.
+
+        Args:
+            tokenizer: Text to ids and back.
+            name_or_path: Where it is from.
+            beside: Files that came with it, such as a chat template, to be saved with it.
+        """
+        self._beside = dict(beside or {"tokenizer_config.json": _CONFIG})
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self.name_or_path = name_or_path
+        self._settings = _settings(name_or_path, self._beside)
+        self.named_tokens = {
+            name: text
+            for name in ("bos_token", "eos_token", "pad_token", "unk_token")
+            if (text := _text_of(self._settings.get(name))) is not None
+        }
         self.unk_token_id: int | None = None
-        self.eos_token_id: int | None = tokenizer.token_to_id("<|im_end|>")
+        self.eos_token_id: int | None = tokenizer.token_to_id(
+            self.named_tokens.get("eos_token", "<|im_end|>")
+        )
+        self._controls = {
+            token.content: token_id
+            for token_id, token in tokenizer.get_added_tokens_decoder().items()
+        }
+        longest_first = sorted(self._controls, key=lambda text: -len(text))
+        self._marks = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._breaks = _inside_marks(tokenizer)
         self._encode = lru_cache(maxsize=_REMEMBERED)(self._encode_uncached)
 
@@ -63,15 +95,18 @@ class TextTokenizer:
         """
         path = folder / "tokenizer.json"
         try:
-            return cls(Tokenizer.from_file(str(path)), str(folder))
+            tokenizer = Tokenizer.from_file(str(path))
+            there = [folder / name for name in _BESIDE if (folder / name).is_file()]
+            beside = {path.name: path.read_bytes() for path in there}
         except Exception as error:  # the tokenizers library raises bare Exception
             raise SetupError(
                 f"no tokenizer could be read from {path}: {error}. "
                 "A model folder needs tokenizer.json beside config.json."
             ) from error
+        return cls(tokenizer, str(folder), beside)
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and the config that transformers and vLLM expect beside it."""
+        """Write `tokenizer.json` and beside it what transformers and vLLM expect, or what it came with."""
         self._tokenizer.encode_special_tokens = False
         try:
             # The tokenizers library raises bare Exception.
@@ -79,11 +114,28 @@ class TextTokenizer:
                 self._tokenizer.save(str(folder / "tokenizer.json"))
         finally:
             self._tokenizer.encode_special_tokens = True
-        with saving(folder / "tokenizer_config.json"):
-            (folder / "tokenizer_config.json").write_text(
-                '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", '
-                '"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
-            )
+        for name, content in self._beside.items():
+            with saving(folder / name):
+                (folder / name).write_bytes(content)
+
+    @property
+    def chat_template(self) -> str | None:
+        """The model's own template, in Jinja; None where its folder has none."""
+        return self._settings.get("chat_template")
+
+    def is_control(self, token_id: int) -> bool:
+        """Whether text is never cut into this token, unless it is markup."""
+        return token_id in self._controls.values()
+
+    def encode_markup(self, text: str) -> list[int]:
+        """Token ids of text that a template wrote: marks in it are control tokens."""
+        ids: list[int] = []
+        for place, piece in enumerate(self._marks.split(text)):
+            if place % 2:
+                ids.append(self._controls[piece])
+            elif piece:
+                ids += self._tokenizer.encode(piece, add_special_tokens=False).ids
+        return ids
 
     @property
     def vocab_size(self) -> int:
@@ -123,6 +175,32 @@ class TextTokenizer:
         if isinstance(tokens, str):
             return self._tokenizer.token_to_id(tokens)
         return [self._tokenizer.token_to_id(token) for token in tokens]
+
+
+def _settings(name: str, beside: Mapping[str, bytes]) -> dict[str, Any]:
+    """`tokenizer_config.json`, with the chat template that may stand in a file of its own.
+
+    Raises:
+        SetupError: It is no JSON object.
+    """
+    try:
+        found = json.loads(beside.get("tokenizer_config.json", _CONFIG))
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{name}: tokenizer_config.json cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise SetupError(f"{name}: tokenizer_config.json holds no JSON object")
+    if "chat_template.jinja" in beside:
+        found["chat_template"] = beside["chat_template.jinja"].decode("utf-8", "replace")
+    elif isinstance(found.get("chat_template"), list):  # several by name
+        named = {t.get("name"): t.get("template") for t in found["chat_template"]}
+        found["chat_template"] = named.get("default")
+    return found
+
+
+def _text_of(token: Any) -> str | None:
+    """A token's text, which some files wrap in an object."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
 
 
 def _inside_marks(tokenizer: Tokenizer) -> re.Pattern[str]:

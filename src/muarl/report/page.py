@@ -85,6 +85,7 @@ def render(folder: RunFolder, chosen: Choice) -> str:
         "run": run,
         "cold_start": folder.lines["cold_start"],
         "iterations": folder.lines["iteration"],
+        "validations": folder.lines["validation"],
         "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
         "floors": folder.lines["floor"],
         "episodes": episodes.episodes,

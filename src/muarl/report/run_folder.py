@@ -13,7 +13,7 @@ missing; the report says so.
 
 Kinds of metric lines, all fields optional:
 
-    cold_start   step, loss, lr
+    cold_start   step, loss, lr, held_out_loss where it was measured
     iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
                  groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
                  max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,
@@ -40,7 +40,8 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "eval", "floor", "rollout")
+_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "rollout")
+_TOLD_BY = {"cold_start": "step", "iteration": "iteration", "validation": "iteration"}
 _MAX_HEADER = 100_000_000  # the size safetensors itself allows
 
 
@@ -175,5 +176,5 @@ def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
     if kind == "eval":
         about: Any = (entry.get("phase"), entry.get("temperature"))
     else:
-        about = entry.get({"cold_start": "step", "iteration": "iteration"}.get(kind, "name"))
+        about = entry.get(_TOLD_BY.get(kind, "name"))
     return number if about is None else repr(about)

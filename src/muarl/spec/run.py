@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
+from muarl.spec.kernel import KernelSpec
 from muarl.spec.perturb import PerturbSpec
 from muarl.spec.training import CheckpointSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
@@ -136,12 +137,38 @@ class ColdStartSpec(Spec):
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
     """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
     afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
-    steps: Positive = 700
-    """Optimizer updates."""
-    tokens_per_step: Positive = 1024
-    """Dialogue tokens in one update, shared system prompt not counted."""
+    steps: Positive | None = 700
+    """Optimizer updates; null where `epochs` says how long."""
+    epochs: PositiveFloat | None = None
+    """How often each dialogue is learned from, in place of `steps`. What more epochs gain in loss they
+    can cost in what reinforcement learning reaches: choose by the curve after it."""
+    tokens_per_step: Positive | None = 1024
+    """Dialogue tokens in one update, shared system prompt not counted; null where
+    `dialogues_per_step` says how large."""
+    dialogues_per_step: Positive | None = None
+    """Dialogues in one update, in place of `tokens_per_step`."""
+    optimizer: Literal["muon", "adamw"] = "muon"
+    """`muon` for the body's matrices with AdamW for the rest, or AdamW for all."""
     lr: PositiveFloat = 1e-2
     """Peak learning rate."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 30
+    """Updates over which the rate rises to its peak."""
+    schedule: Literal["hold", "constant", "linear", "cosine"] = "hold"
+    """What follows: `hold` keeps the peak and falls linearly to a twentieth over the last 30 %;
+    `constant` keeps it; `linear` and `cosine` fall to nothing."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Of AdamW."""
+    held_out: Fraction = 0.0
+    """Share of the tasks whose dialogues are not learned from; the loss on them is measured instead."""
+
+    @model_validator(mode="after")
+    def _says_each_once(self) -> ColdStartSpec:
+        for one, other in (("steps", "epochs"), ("tokens_per_step", "dialogues_per_step")):
+            if (getattr(self, one) is None) == (getattr(self, other) is None):
+                raise ValueError(
+                    f"give either {one} or {other}, and null for the one that is not to count"
+                )
+        return self
 
 
 class EvalSpec(Spec):
@@ -181,6 +208,8 @@ class RunSpec(Spec):
     """Left out: start from the model as it is."""
     grpo: GrpoSpec | None = None
     """Left out: no reinforcement learning."""
+    kernel: KernelSpec = KernelSpec()
+    """How updates are computed."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
     checkpoint: CheckpointSpec = CheckpointSpec()

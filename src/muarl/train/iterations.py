@@ -50,7 +50,8 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     """
     spec = at.run.grpo
     assert spec is not None
-    trainer = Trainer.for_grpo(at.model, spec)
+    trainer = Trainer.for_grpo(at.model, spec, at.run.kernel)
+    at.progress.note(str(trainer.found))
     stage, first = stage_of(at.folder.checkpoint)
     if stage == "grpo":
         load_checkpoint(at.folder.checkpoint, trainer)

@@ -137,7 +137,7 @@ class Learner:
         )
         old = None
         if spec.correction is not None:
-            old = sample_logprobs(self.trainer.model, found.samples, temperature=self._temperature)
+            old = self._logprobs(self.trainer.model, found.samples)
         for part in split_updates(len(found.samples), spec.updates_per_iteration, rng):
             self._update(found, part, batch.iteration, theirs if in_loss else None, old, learned)
         return learned
@@ -177,9 +177,13 @@ class Learner:
         else:
             self.skipped_in_a_row = 0
 
+    def _logprobs(self, model: PreTrainedModel, samples: Sequence[Sample]) -> list[list[float]]:
+        kernel = self.trainer.kernel
+        return sample_logprobs(model, samples, temperature=self._temperature, kernel=kernel)
+
     def _referenced(self, samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
         """Log-probs under the reference, and how far each sample is from it."""
-        theirs = sample_logprobs(self._reference, samples, temperature=self._temperature)
+        theirs = self._logprobs(self._reference, samples)
         return theirs, divergence_from(samples, theirs, self._spec)
 
     def _penalties(self, batch: Batch) -> dict[Any, float]:

@@ -112,8 +112,3 @@ def save_with_tokenizer(model: PreTrainedModel, tokenizer: TextTokenizer, folder
     with whole_folder(folder) as draft:
         save_model(model, draft)
         tokenizer.save(draft)
-
-
-def samples_of(episodes: Sequence[Episode]) -> list[Any]:
-    """All training samples of some episodes."""
-    return [sample for episode in episodes for sample in episode.samples if sample.spans]

@@ -1,0 +1,252 @@
+"""From a user's copy of ACEBench to domains of muarl that run on our tools.
+
+A domain has one set of tools, and an entry has its own; so entries that share classes, functions,
+language and kind become a domain. Nothing is downloaded, and nothing of the copy is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from muarl.compat.acebench.entries import KINDS, LANGUAGES, Entry, entries, first_records
+from muarl.compat.acebench.environment import NO_QUESTIONS
+from muarl.compat.acebench.imported import ENTRIES, RECORDS
+from muarl.errors import RecordError, SetupError
+from muarl.spec.schema import schema_files
+
+_KNOWN = {
+    "data_en/data_agent_multi_turn.json": "267f30a65ee34b5635986053bf51bf2cb7aa2dbf",
+    "data_en/data_agent_multi_step.json": "ebb09a4657232801de246bef83501effe1c45e49",
+    "data_en/possible_answer/data_agent_multi_turn.json": "b037c9dda02308133aeb9a3f366477b7c2c8b0b5",
+    "data_en/possible_answer/data_agent_multi_step.json": "157612102e5f6994412e7ca10ab109682e6d8cbf",
+    "data_zh/data_agent_multi_turn.json": "a9e87be1d20fe29fd757d40ebe61ee15313cde31",
+    "data_zh/data_agent_multi_step.json": "d11d7a923e5c783104dcdd764edfb2926b743516",
+    "data_zh/possible_answer/data_agent_multi_turn.json": "834d4863b72a9c7879ce9a94f25fc97d80a6dacf",
+    "data_zh/possible_answer/data_agent_multi_step.json": "aca1bd11696c1f7b4a60055cf60d0a3f10ab0b00",
+}
+"""Files to the ids that git has for them in the version of 2025-10-29 (56dd66cf64)."""
+_LAYOUTS = ("data_all", ".", "acebench")
+_PROMPTS = "model_inference/multi_turn/APIModel_user.py"
+_RULES = {"en": "model_inference/prompt_en.py", "zh": "model_inference/prompt_zh.py"}
+FINISHED = "finish conversation"
+"""What ends a dialogue: the user says it, and in multi_step the agent."""
+_PATIENCE = 40
+"""More messages than upstream allows."""
+_WRITES = {
+    *("turn_on_wifi", "login_device", "send_message", "delete_message", "add_reminder"),
+    *("delete_reminder", "login_food_platform", "add_food_delivery_order"),
+    *("reserve_flight", "modify_flight", "cancel_reservation"),
+}
+_SCRIPT = {
+    "understands": {"done": [FINISHED]},
+    "phrasings": {
+        "any": {
+            "open": ["{request}"],
+            "ask:solve": ["{question}"],
+            "unclear": [NO_QUESTIONS],
+            "stop": [FINISHED],
+            "abandon": [FINISHED],
+        }
+    },
+}
+"""How the other side of multi_step speaks: it tells the task, and has one sentence for all that is no
+call. Upstream has that in English for both languages."""
+_TOOLS_PY = '''\
+"""Official ACEBench entries on muarl's own tools; written by `muarl import`."""
+
+from muarl.compat.acebench.imported import Imported
+
+domain = Imported(__file__)
+serve, world, tasks = domain.serve, domain.world, domain.tasks
+end_to_end, strict = domain.end_to_end, domain.strict
+process, strict_process = domain.process, domain.strict_process
+'''
+
+
+def write_domains(source: Path, target: Path, *, accept_unknown: bool = False) -> list[Path]:
+    """Write a folder for each set of classes and functions.
+
+    Args:
+        source: The copy, or its folder with `data_en` and `data_zh`. Only a whole copy has the
+            prompts of user and agent; without them the user is told her task and no more.
+        target: Where the folders are made.
+        accept_unknown: Go on where a file is of no known version.
+
+    Returns:
+        The folders.
+
+    Raises:
+        SetupError: The copy lacks something or is of no known version; or nothing can be written.
+    """
+    data = next((at for name in _LAYOUTS if (at := source / name / "data_en").is_dir()), None)
+    if data is None:
+        raise SetupError(f"{source} has no data_all/data_en; --from names your copy of ACEBench")
+    folder = data.parent
+    if not accept_unknown:
+        _refuse_unknown(folder)
+    written = []
+    schemas = schema_files()
+    try:
+        for language in LANGUAGES:
+            for kind in KINDS:
+                groups: dict[str, list[Entry]] = {}
+                for entry in entries(folder, language, kind).values():
+                    groups.setdefault(_name(entry), []).append(entry)
+                for name, group in groups.items():
+                    _write(target / name, group, folder, source)
+                    _write_schemas(target / name / "schemas", schemas)
+                    written.append(target / name)
+    except RecordError as error:
+        raise SetupError(str(error)) from None
+    except OSError as error:
+        raise SetupError(f"cannot write {error.filename or target}: {error.strerror}") from error
+    return written
+
+
+def _name(entry: Entry) -> str:
+    """`en-multi-turn-base-message-15`: language, kind, classes, how many functions."""
+    classes = [re.sub(r"(Api|Platform)$", "", name).lower() for name in entry.involved]
+    kind = entry.kind.replace("_", "-")
+    return "-".join([entry.language, kind, *classes, str(len(entry.functions))])
+
+
+def _refuse_unknown(folder: Path) -> None:
+    unknown = []
+    for name, known in _KNOWN.items():
+        path = folder / name
+        if not path.is_file():
+            raise SetupError(f"{folder} has no {name}; is it a whole copy?")
+        data = path.read_bytes()
+        header = b"blob %d\0" % len(data)
+        if hashlib.sha1(header + data, usedforsecurity=False).hexdigest() != known:
+            unknown.append(name)
+    if unknown:
+        raise SetupError(
+            f"{folder}: of no version that is known here: {', '.join(unknown)}. Scores on it are "
+            "comparable with nothing published; --accept-unknown imports it all the same"
+        )
+
+
+def _write(folder: Path, group: Sequence[Entry], data: Path, source: Path) -> None:
+    first = group[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ENTRIES).write_bytes(msgspec.json.encode(group))
+    (folder / RECORDS).write_bytes(msgspec.json.encode(first_records(data, first.language)))
+    (folder / "tools.py").write_text(_TOOLS_PY, encoding="utf-8")
+    (folder / "rules.md").write_text(_rules(first, source), encoding="utf-8")
+    (folder / "simulator-prompt.md").write_text(_prompt(first, source), encoding="utf-8")
+    (folder / "domain.yaml").write_text(_yaml(folder.name, group, source), encoding="utf-8")
+
+
+def _write_schemas(folder: Path, schemas: Mapping[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, text in schemas.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _yaml(name: str, group: Sequence[Entry], source: Path) -> str:
+    """The domain's file; values are in flow style, which JSON is."""
+    first = group[0]
+    offered = [function["name"] for function in first.functions]
+    lines: dict[str, Any] = {
+        "version": 1,
+        "id": f"acebench-{name}",
+        "summary": f"ACEBench agent, {first.language} {first.kind}: {', '.join(first.involved)}.",
+        "rules": {"file": "rules.md"},
+        "tools": {
+            "python": "tools.py:serve",
+            "stateless": True,
+            "verbatim": True,
+            "max_result_chars": 200_000,
+        },
+        "writes": [tool for tool in offered if tool in _WRITES],
+        "world": {"python": "tools.py:world"},
+        "tasks": {"python": "tools.py:tasks", "splits": {"test": len(group)}},
+        "personas": {
+            "official": {"style": "As the benchmark's own prompt has her.", "patience": _PATIENCE}
+        },
+        "reward": [{"gold_world": True}],
+    }
+    if first.kind == "multi_turn":
+        lines["simulator"] = {
+            "prompt": {"file": "simulator-prompt.md"},
+            "stops": [FINISHED],
+            **_greeting(first, source),
+        }
+    else:
+        lines["user"] = _SCRIPT
+    said = "\n".join(
+        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in lines.items()
+    )
+    return f"# yaml-language-server: $schema=schemas/domain.v1.json\n{_NOTE}\n{said}\n"
+
+
+_NOTE = """\
+# Written by `muarl import`. Each task has the official reward of its own; the one here counts for none."""
+
+
+def _rules(entry: Entry, source: Path) -> str:
+    """What the agent follows: upstream's rules of the classes, and how a task without a user ends.
+
+    Upstream's instructions on how to write calls into a text are left out: our agent calls tools.
+    """
+    found = _texts(source / _RULES[entry.language])
+    language = entry.language.upper()
+    parts = [
+        found.get(f"{part}_PROMPT_{language}", "")
+        for part, name in (("TRAVEL", "Travel"), ("BASE", "BaseApi"))
+        if name in entry.involved and entry.kind == "multi_turn"
+    ]
+    if entry.kind == "multi_step":
+        parts.append(
+            f"Solve the task with the tools, step by step. When it is solved, say: {FINISHED}"
+        )
+    said = "\n\n".join(part.strip() for part in parts if part.strip())
+    return said or "Help the user with the tools. Ask for what you need to know."
+
+
+def _prompt(entry: Entry, source: Path) -> str:
+    found = _texts(source / _PROMPTS)
+    part = "BASE" if "BaseApi" in entry.involved else "TRAVEL"
+    prompt = found.get(f"SYSTEM_PROMPT_{part}_{entry.language.upper()}", "{instruction}")
+    return prompt.replace("{instruction}", "{goal}")
+
+
+def _greeting(entry: Entry, source: Path) -> dict[str, str]:
+    """What the user answers to with her first message: the text of a message in upstream's code."""
+    for node in ast.walk(_module(source / _PROMPTS)):
+        match node:
+            case ast.Dict(
+                keys=[ast.Constant(value="role"), ast.Constant(value="content")],
+                values=[ast.Constant(value="user"), ast.Constant(value=str() as text)],
+            ) if text.isascii() == (entry.language == "en"):
+                return {"greeting": text}
+    return {}
+
+
+def _texts(file: Path) -> dict[str, str]:
+    """Names at the top of a module that are given a text."""
+    found = {}
+    for statement in _module(file).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() as text)):
+                found[name] = text
+    return found
+
+
+def _module(file: Path) -> ast.Module:
+    """A module as a tree, which is empty where there is no such file."""
+    if not file.is_file():
+        return ast.Module([], [])
+    try:
+        return ast.parse(file.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SetupError(f"{file}: no Python that can be read: {error}") from None
