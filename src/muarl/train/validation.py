@@ -12,17 +12,16 @@ from pathlib import Path
 
 import anyio.to_thread
 import msgspec
-import torch
 
 from muarl.errors import RecordError
 from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
-from muarl.kernel.model import load_model
+from muarl.kernel.checkpoint import read_weights, set_weights
 from muarl.scheduler.dialogues import load_of
 from muarl.spec import GrpoSpec, RunSpec
 from muarl.spec.run import EvalSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.policy_model import save_with_tokenizer
+from muarl.train.models import ADAPTERS, save_with_tokenizer
 from muarl.train.weights import Engine
 
 _log = logging.getLogger(__name__)
@@ -90,6 +89,7 @@ class Validation:
             done=at.done,
             stop=at.stop,
             observer=at.observation,
+            user_model=at.user_model,
         ).by(
             lambda _task, _key: policy,
             phase=f"validation:{done}",
@@ -135,10 +135,7 @@ class Validation:
 
     def _load(self, folder: Path) -> None:
         model = self._at.model
-        chosen = dict(load_model(folder, dtype=model.dtype).named_parameters())
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(chosen[name])
+        set_weights(model, read_weights(model, folder, folder / ADAPTERS))
 
 
 def _comparable(success: float | None) -> float:
@@ -154,6 +151,11 @@ def validated(run: RunSpec) -> RunSpec:
     assert run.grpo is not None
     spec = run.grpo.validation
     assert spec is not None
-    plays = EvalSpec(split=spec.split, episodes=spec.episodes, temperatures=[spec.temperature])
+    plays = EvalSpec(
+        split=spec.split,
+        episodes=spec.episodes,
+        temperatures=[spec.temperature],
+        user=run.eval.user,
+    )
     grpo = run.grpo.model_copy(update={"validation": None})
     return run.model_copy(update={"eval": plays, "grpo": grpo})

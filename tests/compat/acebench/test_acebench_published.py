@@ -60,6 +60,20 @@ def test_with_what_they_lack_all_published_solutions_reach_their_ends(published)
                 assert reaches, entry.id
 
 
+def test_one_message_that_changes_nothing_solves_what_has_a_misspelt_class_but_not_strictly(
+    published,
+):
+    for language in LANGUAGES:
+        for kind in KINDS:
+            group = entries(published, language, kind).values()
+            ends = {
+                entry.id: (played(published, entry, ["[nothing]"]), entry.gold) for entry in group
+            }
+            solved = [name for name, (end, gold) in ends.items() if end_to_end(end, gold).valid]
+            assert solved == (["agent_multi_turn_7"] if kind == "multi_turn" else [])
+            assert not any(strictly_end_to_end(end, gold) for end, gold in ends.values())
+
+
 def test_missing_data_is_an_error_that_names_the_file(tmp_path):
     with pytest.raises(RecordError, match=r"data_agent_multi_turn\.json.*data_en"):
         entries(tmp_path, "en", "multi_turn")
