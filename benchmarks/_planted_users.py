@@ -34,7 +34,8 @@ from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import run_round
 from muarl.seeds import generator
 from muarl.spec import KnobsSpec, TaskSpec
-from muarl.spec.run import ModelSpec, RolloutSpec, RunSpec, TinyModelSpec
+from muarl.spec.model import ModelSpec, TinyModelSpec
+from muarl.spec.run import RolloutSpec, RunSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 from muarl.train.run_folder import RunFolder
 from muarl.user import User

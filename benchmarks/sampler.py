@@ -29,7 +29,7 @@ from transformers import PreTrainedModel
 from muarl.kernel.model import build_tiny_model
 from muarl.policy import GenerateRequest
 from muarl.policy.torch_sampler import TorchPolicy
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 TURNS = 6
 VOCAB = 1024

@@ -46,7 +46,7 @@ from muarl.evaluate.statistics import Interval, mean_share
 from muarl.record import read_journal
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import GridSpec, dump_spec, load_grid, load_run
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder, versions
 

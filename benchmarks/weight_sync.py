@@ -121,7 +121,7 @@ async def _measure(size: dict[str, int], times: int, folder: Path, engines: list
 
     from muarl.kernel.model import build_tiny_model, save_model
     from muarl.policy.torch_sampler import TorchPolicy
-    from muarl.spec.run import TinyModelSpec
+    from muarl.spec.model import TinyModelSpec
     from muarl.train.weights import by_disk
 
     model = build_tiny_model(TinyModelSpec(**size), seed=0, context_tokens=1024)

@@ -13,6 +13,7 @@ import anyio.lowlevel
 
 from muarl.dialogue import Dialogue
 from muarl.domain import Domain, load_domain
+from muarl.model_user import ModelSpeaker
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, UserReply
 from muarl.render import Renderer, train_tokenizer
@@ -182,6 +183,7 @@ def dialogue(
     rendered_by: Renderer | None = None,
     seed: int = 0,
     gates: Gates | None = None,
+    speaker: ModelSpeaker | None = None,
     **limits: Any,
 ) -> Dialogue:
     """A dialogue of `notes`, with roomy limits where none are given."""
@@ -197,7 +199,43 @@ def dialogue(
         renderer=rendered_by or renderer(),
         limits=RolloutSpec(**(roomy | limits)),
         gates=gates,
+        speaker=speaker,
     )
+
+
+def check_user_tokens(episode: Episode, policy: Sampler) -> None:
+    """Law L1 for a user who is a model, and the policy that sampled her.
+
+    Each message she sampled was said or thrown away, once, and is where the record says.
+    """
+    said = [
+        (sample, start, end) for sample in episode.user_samples for start, end in sample.messages()
+    ]
+    rejected = [(sample, *sample.messages()[0]) for sample in episode.user_rejected]
+    assert len(said) + len(rejected) == len(policy.generations)
+    logprobs: list[list[float]] = [[], []]
+    for request, generation in zip(policy.requests, policy.generations, strict=True):
+        whole = request.prompt_ids + generation.token_ids
+        found = [
+            (place, where)
+            for place, where in enumerate((said, rejected))
+            if where
+            and where[0][0].token_ids[: where[0][2]] == whole
+            and where[0][1] == len(request.prompt_ids)
+        ]
+        assert found, "a message she sampled is nowhere, or not as it was sent and sampled"
+        place, where = found[0]
+        where.pop(0)
+        logprobs[place] += generation.logprobs
+    assert not said
+    assert not rejected
+    for place, samples in enumerate((episode.user_samples, episode.user_rejected)):
+        assert [x for sample in samples for x in sample.logprobs] == logprobs[place]
+        for sample in samples:
+            assert sum(sample.loss_mask()) == sample.num_sampled == len(sample.logprobs)
+            assert len(sample.token_ids) == sample.spans[-1].end, "something after what she said"
+    assert all(len(sample.messages()) == 1 for sample in episode.user_rejected)
+    assert episode.user_forks >= len(episode.user_samples) - 1
 
 
 def check_tokens(episode: Episode, policy: Sampler) -> None:

@@ -11,7 +11,7 @@ Invariants (each a property test):
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,12 +21,14 @@ from muarl.domain import Domain
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
 from muarl.messages import Message, ToolSpec
+from muarl.model_user import ModelSpeaker
 from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
-from muarl.record import Episode, EpisodeKey, Outcome, Sample, Span, Turn, UserReply
+from muarl.record import Episode, EpisodeKey, Outcome, Turn, UserReply
 from muarl.render import Renderer
 from muarl.seeds import derive_seed
+from muarl.side import Side
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
 from muarl.spec.run import RolloutSpec
@@ -47,8 +49,6 @@ class _Transcript:
     user_tools: list[ToolSpec] = field(default_factory=list)
     history: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    forks: int = 0
 
 
 def episode_seed(key: EpisodeKey, purpose: str, attempt: int = 1) -> int:
@@ -81,6 +81,7 @@ class Dialogue:
         gates: Gates | None = None,
         user_name: str = "",
         perturbations: Perturbations | None = None,
+        speaker: ModelSpeaker | None = None,
     ) -> None:
         """Prepare.
 
@@ -100,6 +101,7 @@ class Dialogue:
             gates: What all dialogues share; None limits nothing.
             user_name: Which of the run's users she is, where there are several.
             perturbations: What lies around `server` and `user`, for the record.
+            speaker: Samples the user's messages, if she is a model, likewise.
         """
         self._key = key
         self._domain = domain
@@ -111,8 +113,10 @@ class Dialogue:
         self._policy = policy
         self._user = user
         self._user_name = user_name
+        self._speaker = speaker
         self._perturbations = perturbations
         self._renderer = renderer
+        self._side = Side(renderer)
         self._limits = limits
         self._temperature = limits.temperature if temperature is None else temperature
         self._seed = episode_seed(key, "policy", attempt)
@@ -166,7 +170,9 @@ class Dialogue:
         return self._episode(Outcome.INFRA_FAULT, why)
 
     def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
-        log = self._log
+        log, hers = self._log, self._speaker
+        if hers is not None:
+            hers.thrown_away()  # what nobody waited for any more
         return Episode(
             key=self._key,
             domain=self._domain.spec.id,
@@ -182,14 +188,17 @@ class Dialogue:
             user_tools=log.user_tools,
             perturbed=list(self._perturbations.offered) if self._perturbations else [],
             turns=log.turns,
-            samples=log.samples,
+            samples=self._side.samples,
             fault=type(error).__name__ if error else None,
             breach=error.breach if isinstance(error, UserError) else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
             start=self._start,
             changes=diff(self._initial, self._world),
-            forks=log.forks,
+            forks=self._side.forks,
+            user_samples=[s for s in hers.side.samples if s.spans] if hers else [],
+            user_rejected=hers.rejected if hers else [],
+            user_forks=hers.side.forks if hers else 0,
         )
 
     async def _talk(self, session: ToolSession) -> Outcome:
@@ -199,18 +208,18 @@ class Dialogue:
             Message(role="system", content=self._domain.spec.rules),
             Message(role="user", content=log.opening.text),
         ]
-        prompt = self._renderer.start(log.history, session.tools)
-        log.samples.append(Sample(list(prompt)))
+        side = self._side
+        side.begin(log.history, session.tools)
         if log.opening.stop:
             return Outcome.ABANDONED
         while True:
             if len(log.turns) == limits.max_turns:
                 return Outcome.TRUNCATED_TURNS
-            room = limits.context_tokens - len(prompt)
+            room = limits.context_tokens - len(side.prompt)
             if room <= 0:
                 return Outcome.TRUNCATED_CONTEXT
-            generation = await self._generate(prompt, min(room, limits.max_tokens))
-            turn = self._record(prompt, generation)
+            generation = await self._generate(side.prompt, min(room, limits.max_tokens))
+            turn = self._record(generation)
             if generation.finish_reason == "length":
                 cut_by_context = room <= limits.max_tokens
                 return Outcome.TRUNCATED_CONTEXT if cut_by_context else Outcome.TRUNCATED_LENGTH
@@ -226,7 +235,7 @@ class Dialogue:
                     return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
                 answers = [Message(role="user", content=turn.reply.text)]
             log.history.extend(answers)
-            prompt = self._next_prompt(prompt, generation, answers, session)
+            side.answer(answers, log.history, session.tools)
 
     async def _generate(self, prompt: list[int], max_tokens: int) -> Generation:
         turn = len(self._log.turns)
@@ -243,30 +252,18 @@ class Dialogue:
         async with self._waits.on("policy message", str(turn), gate, seconds):
             return await sound_message(self._policy, request, self._renderer.tokenizer.vocab_size)
 
-    def _record(self, prompt: list[int], generation: Generation) -> Turn:
-        """Append what was sent and sampled to the running sample."""
-        log = self._log
-        sample = log.samples[-1]
-        start = len(prompt)
-        sample.token_ids.extend(prompt[len(sample.token_ids) :])
-        sample.token_ids.extend(generation.token_ids)
-        end = start + len(generation.token_ids)
-        for first, last, version in generation.version_ranges():
-            sample.spans.append(Span(start + first, start + last, version))
-        sample.logprobs.extend(generation.logprobs)
-        if generation.finish_reason == "length":  # half a message is never taken for a call
-            message = Message("assistant", self._renderer.tokenizer.decode(generation.token_ids))
-        else:
-            message = self._renderer.parse(generation.token_ids, prompt, turn=len(log.turns))
+    def _record(self, generation: Generation) -> Turn:
+        message = self._side.read(generation, turn=len(self._log.turns))
+        sample, start, end = self._side.keep(generation)
         turn = Turn(
             message=message,
-            sample=len(log.samples) - 1,
+            sample=sample,
             start=start,
             end=end,
             finish_reason=generation.finish_reason,
             policy_version=generation.policy_version,
         )
-        log.turns.append(turn)
+        self._log.turns.append(turn)
         return turn
 
     def _hand_over(self, device: ToolSession) -> None:
@@ -310,18 +307,3 @@ class Dialogue:
     def _called_terminal(self, turn: Turn) -> bool:
         terminal = self._domain.spec.terminal
         return any(result.name in terminal and not result.is_error for result in turn.results)
-
-    def _next_prompt(
-        self,
-        prompt: list[int],
-        generation: Generation,
-        answers: Sequence[Message],
-        session: ToolSession,
-    ) -> list[int]:
-        bridged = self._renderer.bridge(prompt, generation.token_ids, answers)
-        if bridged is not None:
-            return bridged
-        self._log.forks += 1
-        anew = self._renderer.start(self._log.history, session.tools)
-        self._log.samples.append(Sample(list(anew)))
-        return anew

@@ -34,6 +34,7 @@ from muarl.spec.user import UserKindSpec
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
 from muarl.user.build import Users
+from muarl.user.speaker import Speaker
 from muarl.world import World
 
 
@@ -322,14 +323,21 @@ class Domain:
         weights = [self.spec.personas[name].weight for name in task.personas]
         return rng.choices(task.personas, weights if any(weights) else None)[0]
 
-    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
-        """A user for one dialogue.
+    def user(
+        self,
+        who: UserKindSpec,
+        task: TaskSpec,
+        persona: str,
+        seed: int,
+        speaker: Speaker | None = None,
+    ) -> User:
+        """A user for one dialogue; `speaker` samples the messages of one who is a model.
 
         Raises:
             SpecError: Domain or task lack what this kind of user needs, such as a script.
             SetupError: The key of her endpoint is not set.
         """
-        return self._users.user(who, task, persona, seed)
+        return self._users.user(who, task, persona, seed, speaker)
 
     def expert(
         self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random

@@ -19,7 +19,7 @@ from muarl.dialogue import Dialogue
 from muarl.domain import load_domain_of
 from muarl.record import Episode, JournalWriter, read_journal
 from muarl.spec import load_run
-from muarl.train.policy_model import open_model
+from muarl.train.models import open_model
 
 EPISODES, CONCURRENCY = 60, 16
 AT_FIRST = 8

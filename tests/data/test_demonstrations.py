@@ -25,7 +25,8 @@ from muarl.messages import Message, ToolCall
 from muarl.record import Episode, Outcome
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.seeds import generator
-from muarl.spec.run import ColdStartSpec, RolloutSpec
+from muarl.spec.model import ColdStartSpec
+from muarl.spec.run import RolloutSpec
 from muarl.world import Change
 
 pytestmark = pytest.mark.anyio

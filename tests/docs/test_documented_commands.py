@@ -52,6 +52,7 @@ PLAN = [
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
+    ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
     f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",
     f"{USERS} runs/users/agreeable --reference runs/users/honest",

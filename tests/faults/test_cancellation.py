@@ -22,7 +22,7 @@ from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.record import EpisodeKey
 from muarl.scheduler.dialogues import episode_keys
 from muarl.scheduler.rounds import bounds, run_round
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 from muarl.spec.user import LlmUserSpec, UserSpec
 from muarl.testing import (
     FaultPlan,

@@ -17,7 +17,7 @@ from muarl.render import Renderer, train_tokenizer
 from muarl.spec import PersonaSpec
 from muarl.spec.user import LlmUserSpec
 from muarl.testing import FaultPlan, FaultyPolicy, Say, ScriptedPolicy
-from muarl.user.llm import LlmUser
+from muarl.user.llm import LlmUser, chat_client
 
 pytestmark = pytest.mark.anyio
 
@@ -341,14 +341,22 @@ async def test_an_llm_user_talks_to_a_policy_through_it(monkeypatch: pytest.Monk
     async with serve(policy) as gateway:
         monkeypatch.setenv("GATEWAY_KEY", gateway.key)
         spec = LlmUserSpec(base_url=gateway.url, model="tiny", api_key_env="GATEWAY_KEY")
-        her = LlmUser(spec, persona=PersonaSpec(style="Curt."), goal="Cancel W41.", seed=2)
-        assert (await her.open()).text == "Cancel W41, please."
-        assert (await her.reply("Done.")).stop
-        lost = LlmUser(
-            spec.model_copy(update={"model": "other"}),
+        her = LlmUser(
+            spec,
             persona=PersonaSpec(style="Curt."),
             goal="Cancel W41.",
             seed=2,
+            client=chat_client(spec),
+        )
+        assert (await her.open()).text == "Cancel W41, please."
+        assert (await her.reply("Done.")).stop
+        other = spec.model_copy(update={"model": "other"})
+        lost = LlmUser(
+            other,
+            persona=PersonaSpec(style="Curt."),
+            goal="Cancel W41.",
+            seed=2,
+            client=chat_client(other),
         )
         with pytest.raises(EndpointError, match="no model 'other' here"):
             await lost.open()

@@ -19,7 +19,7 @@ from muarl.kernel.batch import MicroBatch
 from muarl.kernel.logprobs import TokenScores, scored
 from muarl.kernel.model import build_tiny_model
 from muarl.record import Sample, Span
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 VOCAB = 300
 TINY = TinyModelSpec(

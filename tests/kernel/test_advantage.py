@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import statistics
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.kernel.advantage import group_advantages
+from muarl.kernel.advantage import curriculum_reward, group_advantages
 from muarl.spec.grpo import Baseline
 
 rewards = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.25, 1.0])), max_size=10)
@@ -80,3 +81,18 @@ def test_each_baseline_by_its_definition(baseline: Baseline, expected: list[floa
     found = group_advantages(GROUP, baseline=baseline)
     assert found[2] is None
     assert [a for a in found if a is not None] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("episodes", [2, 3, 8])
+def test_the_curriculum_reward_peaks_where_a_group_splits_evenly(episodes: int) -> None:
+    rewards = [curriculum_reward(k, episodes) for k in range(episodes + 1)]
+    p = np.arange(episodes + 1) / np.float64(episodes)
+    np.testing.assert_allclose(rewards, 1 - np.abs(2 * p - 1), rtol=0, atol=1e-15)
+    assert rewards[0] == rewards[-1] == 0.0
+    assert rewards == rewards[::-1], "too easy is as bad as too hard"
+    assert max(rewards) == rewards[episodes // 2]
+
+
+def test_one_dialogue_alone_cannot_split() -> None:
+    assert curriculum_reward(1, 1) is None
+    assert curriculum_reward(0, 0) is None

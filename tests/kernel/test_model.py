@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from muarl.errors import SetupError
 from muarl.kernel.model import build_tiny_model, load_model, save_model, weights_checksum
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 
 def test_equal_seeds_give_equal_weights_and_leave_other_draws_alone() -> None:

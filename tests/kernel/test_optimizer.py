@@ -12,7 +12,8 @@ from kernel_kit import TINY, tiny_model
 from muarl.errors import SetupError
 from muarl.kernel.model import build_tiny_model
 from muarl.kernel.optimizer import adamw, cold_start_lr, grpo_lr, muon
-from muarl.spec.run import ColdStartSpec, GrpoSpec
+from muarl.spec.grpo import GrpoSpec
+from muarl.spec.model import ColdStartSpec
 
 
 def rates(steps: int, **keys: Any) -> list[float]:

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.logprob_probe import LogprobProbe
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 VOCAB = 1024
 # Longer than one block of vLLM's prefix cache (128 tokens on a CPU), so that stale blocks show.

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from muarl.spec import RunSpec, TasksFile, dump_spec, load_spec
 from muarl.spec.document import parse_document
-from muarl.spec.run import EvalSpec, GrpoSpec, ModelSpec, TinyModelSpec
+from muarl.spec.grpo import GrpoSpec
+from muarl.spec.model import ModelSpec, TinyModelSpec
+from muarl.spec.run import EvalSpec
 from muarl.spec.task import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
 
 characters = st.characters(exclude_categories=["Cs"])

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 import torch
 
 from muarl.domain import load_domain_of
-from muarl.scheduler.rounds import StopSignal
+from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import RunSpec, dump_spec, load_run
 from muarl.train.loop import train
-from muarl.train.policy_model import open_model
+from muarl.train.models import open_model
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
@@ -83,3 +84,37 @@ def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[s
 
     anyio.run(main, backend="asyncio")
     return [line for line in folder.lines() if line["kind"] == "iteration"]
+
+
+class StopAfter:
+    """Asks the run to stop when a phase has advanced so far."""
+
+    def __init__(self, stop: StopSignal, phase: str, done: int) -> None:
+        self._stop, self._phase, self._done = stop, phase, done
+        self._now = ""
+
+    def phase(self, name: str, total: int) -> None:
+        del total
+        self._now = name
+
+    def advance(self, done: int, **figures: Any) -> None:
+        del figures
+        if self._now == self._phase and done >= self._done:
+            self._stop.request()
+
+    def note(self, text: str) -> None:
+        del text
+
+
+def break_off(run_file: Path, out: Path, phase: str, done: int, *, resume: bool = False) -> None:
+    """Train until a phase has advanced so far."""
+    located = load_run(run_file)
+    moved = located.spec.moved(run_file.parent, out)
+    folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
+
+    async def main() -> None:
+        stop = StopSignal()
+        await train(located, folder, StopAfter(stop, phase, done), stop)
+
+    with pytest.raises(Interrupted):
+        anyio.run(main, backend="asyncio")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muarl.errors import TrainError
 from muarl.record import Sample, Span
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 from muarl.train.cold_start import (
     Dialogue,
     cold_start,

@@ -24,7 +24,8 @@ from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.seeds import generator
 from muarl.spec import GrpoSpec
 from muarl.spec.credit import ChecklistCredit, InformationCredit
-from muarl.spec.run import RolloutSpec, TinyModelSpec
+from muarl.spec.model import TinyModelSpec
+from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.train.grpo import training_set
 

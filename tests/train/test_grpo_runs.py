@@ -22,7 +22,7 @@ from muarl.record import EpisodeKey, read_journal
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
 from muarl.train.grpo import TrainingSet, training_set
-from muarl.train.policy_model import open_model
+from muarl.train.models import open_model
 
 needs_vllm = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None and not os.environ.get("MUARL_REQUIRE_VLLM"),

@@ -12,53 +12,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from short_run import carry_out, write_run
+from short_run import break_off, carry_out, write_run
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.record import read_journal
-from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import load_run
-from muarl.train.loop import train
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
-
-
-class StopAfter:
-    """Asks the run to stop when a phase has advanced so far."""
-
-    def __init__(self, stop: StopSignal, phase: str, done: int) -> None:
-        self._stop, self._phase, self._done = stop, phase, done
-        self._now = ""
-
-    def phase(self, name: str, total: int) -> None:
-        del total
-        self._now = name
-
-    def advance(self, done: int, **figures: Any) -> None:
-        del figures
-        if self._now == self._phase and done >= self._done:
-            self._stop.request()
-
-    def note(self, text: str) -> None:
-        del text
-
-
-def break_off(run_file: Path, out: Path, phase: str, done: int) -> None:
-    located = load_run(run_file)
-    moved = located.spec.moved(run_file.parent, out)
-    folder = RunFolder.create(out, moved, resume=False, overwrite=False)
-
-    async def main() -> None:
-        stop = StopSignal()
-        await train(located, folder, StopAfter(stop, phase, done), stop)
-
-    with pytest.raises(Interrupted):
-        anyio.run(main, backend="asyncio")
-
 
 COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
 
@@ -207,7 +170,7 @@ def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_u
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr("muarl.train.policy_model.save_model", torn)
+            patch.setattr("muarl.train.models.save_model", torn)
             with pytest.raises(Killed):
                 carry_out(run_file, out, resume=name == "cold_start")
         assert not (out / name).exists()

@@ -11,7 +11,7 @@ from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_rea
 from muarl.record import UserReply
 from muarl.spec import PersonaSpec
 from muarl.spec.user import LlmUserSpec
-from muarl.user.llm import STOP, LlmUser, split_stop
+from muarl.user.llm import STOP, LlmUser, chat_client, split_stop
 
 SPEC = LlmUserSpec(base_url="http://127.0.0.1:1/v1", model="tiny", temperature=0.9, max_tokens=50)
 PERSONA = PersonaSpec(style="Curt and in a hurry.")
@@ -185,7 +185,7 @@ async def test_a_whole_dialogue_over_sockets() -> None:
     ]
     async with endpoint(*answers) as server:
         spec = SPEC.model_copy(update={"base_url": server.url})
-        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
+        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3, client=chat_client(spec))
         assert await her.open() == UserReply("Cancel W41.", act="open", breaches=("format",))
         assert await her.reply("Done.") == UserReply("Thank you.", stop=True, act="stop")
     assert [len(body["messages"]) for body in server.bodies] == [2, 2, 4, 4]
@@ -197,7 +197,7 @@ async def test_a_whole_dialogue_over_sockets() -> None:
 async def test_an_endpoint_that_refuses_is_not_the_users_fault() -> None:
     async with endpoint(response(404, "no such model")) as server:
         spec = SPEC.model_copy(update={"base_url": server.url})
-        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
+        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3, client=chat_client(spec))
         with pytest.raises(EndpointError, match="no such model"):
             await her.open()
 
@@ -211,7 +211,7 @@ async def test_a_key_that_is_echoed_is_neither_delivered_nor_quoted(
         completion("My key: sk-secret-1234"), completion(f"sk-secret-1234{STOP}!")
     ) as server:
         spec = SPEC.model_copy(update={"base_url": server.url, "api_key_env": "THE_KEY"})
-        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3)
+        her = LlmUser(spec, persona=PERSONA, goal=GOAL, seed=3, client=chat_client(spec))
         assert (await her.open()).text == "My key: [key]"
         with pytest.raises(UserError, match=r"marker inside: '\[key\]") as error:
             await her.reply("What?")

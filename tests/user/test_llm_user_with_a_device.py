@@ -18,7 +18,7 @@ from muarl.record import Outcome, UserReply
 from muarl.spec import PersonaSpec
 from muarl.spec.user import LlmUserSpec
 from muarl.testing import ScriptedPolicy
-from muarl.user.llm import LlmUser
+from muarl.user.llm import LlmUser, chat_client
 from muarl.user.role import STOP
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,13 @@ PERSONA = PersonaSpec(style="Friendly.")
 def she(url: str, **more: Any) -> LlmUser:
     given = {"base_url": url, "model": "tiny", "tool_rounds": 3, "tries": 2}
     spec = LlmUserSpec(**(given | more))
-    return LlmUser(spec, persona=PERSONA, goal="Your phone is dead; have it mended.", seed=1)
+    return LlmUser(
+        spec,
+        persona=PERSONA,
+        goal="Your phone is dead; have it mended.",
+        seed=1,
+        client=chat_client(spec),
+    )
 
 
 def calls(*made: tuple[str, str], text: str | None = None) -> bytes:

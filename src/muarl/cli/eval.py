@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.summary import EvalSummary, summarise
-    from muarl.train.playing import play
+    from muarl.train.playing import play, stored_user
     from muarl.train.ready import (
         files_of_run,
         refuse_trained_tasks,
@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     refuse_trained_tasks(spec, domain, args.model)
     anyio.run(require_room, located, domain, args.model)
+    her_folder = stored_user(located, [spec.eval_user])
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     moved = spec.moved(located.path.parent, out)
     found: list[tuple[float, EvalSummary, dict[str, Any]]] = []
@@ -115,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
                 progress=progress,
                 stop=stop,
                 observer=observation,
+                user=her_folder,
             )
             episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed)

@@ -84,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         for name, value in (("split", args.split), ("episodes", args.episodes))
         if value is not None
     }
+    hers = located.spec.user_model
     spec = located.spec.model_copy(
         # Tasks that are only played may be those that others train on.
         update={
@@ -91,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
             "rollout": located.spec.rollout.model_copy(update={"group_size": args.group_size}),
             "cold_start": None,
             "grpo": None,
+            "user_model": hers and hers.model_copy(update={"cold_start": None, "grpo": None}),
         }
     )
     located = replace(located, spec=spec)
@@ -108,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
-    from muarl.train.playing import roll_out
+    from muarl.train.playing import roll_out, stored_user
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
@@ -120,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)
+    her_folder = stored_user(located, [spec.user])
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
         domain.expert(tasks[0], {}, generator(0))
@@ -156,6 +159,7 @@ def run(args: argparse.Namespace) -> int:
                     progress=progress,
                     stop=stop,
                     observer=observation,
+                    user=her_folder,
                 )
 
         try:

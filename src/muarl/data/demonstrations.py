@@ -18,9 +18,12 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
-from muarl.spec.run import ColdStartSpec, RolloutSpec
+from muarl.spec.model import ColdStartSpec
+from muarl.spec.run import RolloutSpec
 
 PHASE = "cold_start"
+USER_PHASE = "user_cold_start"
+"""Of dialogues whose user is learned from."""
 
 
 class Unjournaled:
@@ -38,6 +41,7 @@ async def demonstrations(
     *,
     run_seed: int,
     count: int | None = None,
+    phase: str = PHASE,
     journal: Journal | None = None,
     done: Mapping[EpisodeKey, Episode] | None = None,
     stop: StopSignal | None = None,
@@ -55,7 +59,7 @@ async def demonstrations(
     """
     count = spec.episodes if count is None else count
     tasks = domain.tasks(spec.split)
-    keys = spread_keys(tasks, count, run_seed=run_seed, phase=PHASE)
+    keys = spread_keys(tasks, count, run_seed=run_seed, phase=phase)
     by_id = {task.id: task for task in tasks}
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:

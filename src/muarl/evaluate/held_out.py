@@ -10,6 +10,7 @@ from muarl.data.overlap import deed_of, near_duplicates
 from muarl.data.trivial import trivial_agent
 from muarl.domain import Domain
 from muarl.errors import SpecError
+from muarl.model_user import UserModel
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -39,6 +40,7 @@ class HeldOut:
         stop: Drains on request.
         on_group: Told each task's episodes.
         observer: Told what happens to dialogues.
+        user_model: Plays those users who are a `model`.
     """
 
     domain: Domain
@@ -49,6 +51,7 @@ class HeldOut:
     stop: StopSignal | None = None
     on_group: Callable[[Group], None] = lambda _group: None
     observer: Observer | None = None
+    user_model: UserModel | None = None
 
     async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
         """One policy at one temperature."""
@@ -93,7 +96,8 @@ class HeldOut:
             tasks=tasks,
             renderer=self.renderer,
             limits=self.run.rollout,
-            user=self.run.user,
+            user=self.run.eval_user,
+            user_model=self.user_model,
             policy_for=policy_for,
             temperature=temperature,
             observer=self.observer,
@@ -116,7 +120,8 @@ class HeldOut:
 def training_splits(run: RunSpec) -> set[str]:
     """Names of the splits that a run trains on, or chooses weights on."""
     chosen = None if run.grpo is None else run.grpo.validation
-    return {part.split for part in (run.grpo, run.cold_start, chosen) if part is not None}
+    parts = [part for _, part in run.trained_on()]
+    return {part.split for part in (*parts, chosen) if part is not None}
 
 
 def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:

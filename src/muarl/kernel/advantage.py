@@ -46,3 +46,22 @@ def group_advantages(
         freedom = count - 1 if baseline == "std" else count
         scale = math.sqrt(math.fsum((r - mean) ** 2 for r in scored) / freedom) + eps
     return [None if reward is None else (reward - mean) / scale for reward in rewards]
+
+
+def curriculum_reward(successes: int, episodes: int) -> float | None:
+    """What a user earns who is trained to be neither too hard nor too easy for the policy.
+
+        r = 1 - |2p - 1|,  p = successes / episodes of a group
+
+    Greatest, 1, where the group splits evenly, which is where it teaches the policy most; 0 where all
+    or none succeed. ("Co-training" of arXiv 2608.12253, whose reward peaks there likewise; rewards that
+    follow the policy's own, or oppose it, let the user collapse.) All dialogues of the group earn the
+    same, so the baseline has to be over more than one group.
+
+        4 of 8 -> 1.0    6 of 8 -> 0.5    8 of 8 -> 0.0
+
+    Args:
+        successes: Dialogues of the group in which the policy succeeded.
+        episodes: All of them that were scored. One alone cannot split: None.
+    """
+    return None if episodes < 2 else 1.0 - abs(2 * successes - episodes) / episodes

@@ -16,17 +16,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from muarl.errors import RecordError, SetupError
-from muarl.kernel.model import load_model, save_model, tensors_checksum, weights_checksum
+from muarl.kernel.model import (
+    copy_weights,
+    load_model,
+    save_model,
+    tensors_checksum,
+    weights_checksum,
+)
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
 from muarl.record.whole import whole_folder
@@ -84,6 +89,19 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
     return target
 
 
+def drop_checkpoints(folder: Path, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Remove the newest checkpoints as long as their counters are unwanted.
+
+    Raises:
+        RecordError: The disk refused, or one is damaged.
+    """
+    with saving(folder):
+        for path in reversed(_complete(folder)):
+            if not unwanted(_read_state(path).counters):
+                return
+            shutil.rmtree(path)
+
+
 def read_counters(folder: Path) -> dict[str, Any] | None:
     """The counters of the newest checkpoint; None if there is none yet.
 
@@ -131,9 +149,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     if shapes[0] != shapes[1]:
         raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
     trainer.optimizer.load_state(moments)
-    with torch.no_grad():
-        for name, parameter in ours.items():
-            parameter.copy_(theirs[name])
+    copy_weights(saved, trainer.model)
     trainer.num_updates = state.num_updates
     return state.counters
 

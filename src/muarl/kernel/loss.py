@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from muarl.kernel.divergence import MAX_LOG_RATIO, divergence
-from muarl.spec.grpo import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def grpo_loss(
     entropy: Tensor,
     terms: TokenTerms,
     owners: Tensor,
-    spec: GrpoSpec,
+    spec: UpdateSpec,
 ) -> tuple[Tensor, LossTotals]:
     """Surrogate of each token, with divergence and entropy, summed by the tokens' shares.
 
@@ -148,7 +148,7 @@ def log_ratios(gaps: Tensor, owners: Tensor, level: str) -> Tensor:
     return means[owners]
 
 
-def surrogate(ratio: Tensor, advantages: Tensor, logprobs: Tensor, spec: GrpoSpec) -> Tensor:
+def surrogate(ratio: Tensor, advantages: Tensor, logprobs: Tensor, spec: UpdateSpec) -> Tensor:
     """Each token's loss for its advantage A, with r the ratio and c(r) the clipped one.
 
         clip   -min(r·A, c(r)·A)                     (PPO, arXiv 1707.06347)

@@ -21,7 +21,7 @@ from transformers.utils.logging import (
 from muarl.errors import SetupError
 from muarl.kernel.attention import caps_scores
 from muarl.record.saving import saving
-from muarl.spec.run import TinyModelSpec
+from muarl.spec.model import TinyModelSpec
 
 
 def build_tiny_model(
@@ -98,6 +98,14 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
     if caps_scores(loaded):  # which transformers' default leaves out without a word
         loaded.set_attn_implementation("eager")
     return loaded
+
+
+@torch.no_grad()
+def copy_weights(source: PreTrainedModel, target: PreTrainedModel) -> None:
+    """Give a model the weights of another one of the same shape, in place."""
+    theirs = dict(source.named_parameters())
+    for name, parameter in target.named_parameters():
+        parameter.copy_(theirs[name])
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:

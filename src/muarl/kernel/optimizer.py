@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.spec.grpo import GrpoSpec
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 
 
 class Optimizer:

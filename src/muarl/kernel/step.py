@@ -18,9 +18,9 @@ from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
 from muarl.kernel.ways import way_for
 from muarl.record.sample import Sample
-from muarl.spec.grpo import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 from muarl.spec.kernel import KernelSpec
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 
 Advantage = float | Sequence[float]
 """Of a sample, or of each of its sampled tokens."""
@@ -120,7 +120,7 @@ class Trainer:
 
     @classmethod
     def for_grpo(
-        cls, model: PreTrainedModel, spec: GrpoSpec, kernel: KernelSpec | None = None
+        cls, model: PreTrainedModel, spec: UpdateSpec, kernel: KernelSpec | None = None
     ) -> Trainer:
         """AdamW, embeddings frozen if the spec says so."""
         kernel = kernel or KernelSpec()
@@ -156,7 +156,7 @@ class Trainer:
         samples: Sequence[Sample],
         advantages: Sequence[Advantage | None],
         *,
-        spec: GrpoSpec,
+        spec: UpdateSpec,
         lr: float | None,
         temperature: float = 1.0,
         reference_logprobs: Sequence[Sequence[float]] | None = None,

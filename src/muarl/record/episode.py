@@ -12,8 +12,9 @@ from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
-RECORD_VERSION = 3
-"""2: what a user called on a device of her own. 3: perturbations. What reads 3 reads 1 and 2."""
+RECORD_VERSION = 4
+"""2: what a user called on a device of her own. 3: perturbations. 4: tokens of a user who is a
+model. What reads 4 reads all before."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
@@ -229,6 +230,10 @@ class Episode(msgspec.Struct, omit_defaults=True):
         start: What the tool servers' own state was before the dialogue, as changes of the task's world.
         changes: The final world against the initial one.
         forks: How often a prefix broke (0 for an append-only template).
+        user_samples: Of a user who is a model: what she was sent and what she sampled and said, as
+            `samples` for the policy; see `muarl.model_user`.
+        user_rejected: What she sampled and her guards threw away: prompt and message, a sample each.
+        user_forks: As `forks`, of hers.
         record_version: Version of this record's form.
     """
 
@@ -257,6 +262,9 @@ class Episode(msgspec.Struct, omit_defaults=True):
     content_hash: str = ""
     user: str = ""
     perturbed: list[Perturbed] = []
+    user_samples: list[Sample] = []
+    user_rejected: list[Sample] = []
+    user_forks: int = 0
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)

@@ -21,6 +21,9 @@ OWN = frozenset(
         "episodes.journal",
         "model",
         "checkpoint",
+        "user_model",
+        "user_checkpoint",
+        "user_past",
     }
 )
 """What a run's folder holds that only a run writes; a report can be written again at any time."""

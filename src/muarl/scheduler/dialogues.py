@@ -13,6 +13,7 @@ from muarl.dialogue import Dialogue, episode_seed
 from muarl.domain import Domain
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
+from muarl.model_user import ModelSpeaker, ModelUser, UserModel
 from muarl.perturb import Perturbations
 from muarl.policy import Loaded, Policy
 from muarl.record import Episode, EpisodeKey
@@ -24,7 +25,8 @@ from muarl.seeds import generator
 from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.tools import CommandToolsSpec
-from muarl.spec.user import UserSpec
+from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.user import User
 from muarl.waits import Gates
 
 _MAX_PROCESSES = 32
@@ -87,6 +89,7 @@ class DialogueRunner:
         load: ReadLoad | None = None,
         users_drawn_in: str | None = None,
         perturb: PerturbSpec | None = None,
+        user_model: UserModel | None = None,
     ) -> None:
         """Prepare.
 
@@ -103,6 +106,7 @@ class DialogueRunner:
             users_drawn_in: Phase by whose keys users are drawn, so that in several phases the same
                 ones are met; None: each episode's own.
             perturb: How often users and tools are perturbed.
+            user_model: Plays those users who are a `model`.
         """
         self._domain = domain
         self._tasks = {task.id: task for task in tasks}
@@ -114,6 +118,7 @@ class DialogueRunner:
         self._observer = observer or Observer()
         self.load = load
         self._users_drawn_in = users_drawn_in
+        self._user_model = user_model
         self._perturb = perturb if perturb is not None and perturb.rates else None
         at_once = limits.at_once
         self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
@@ -140,7 +145,11 @@ class DialogueRunner:
         persona = self._domain.draw_persona(task, self._who_is_she(key, "persona"))
         user_name, kind = self._user.draw(self._who_is_she(key, "user of the pool"))
         user_seed = episode_seed(self._whose_draws(key), "user", plan.attempt)
-        user, server = self._domain.user(kind, task, persona, user_seed), self._domain.server
+        speaker = self._speaker(kind, key)
+        user: User = self._domain.user(kind, task, persona, user_seed, speaker)
+        if speaker is not None:
+            user = ModelUser(user, speaker)
+        server = self._domain.server
         perturbations = self._perturbations(plan, task)
         if perturbations is not None:
             user, server = perturbations.user(user), perturbations.server(server)
@@ -153,6 +162,7 @@ class DialogueRunner:
             policy=observer.policy(plan, self._policy_for(task, key)),
             user=observer.user(plan, user),
             user_name=user_name,
+            speaker=speaker,
             renderer=self._renderer,
             limits=self._limits,
             temperature=self._temperature,
@@ -170,6 +180,19 @@ class DialogueRunner:
     def fault_episode(self, plan: EpisodePlan, error: EpisodeError) -> Episode:
         """The episode of a dialogue that was cut off from outside."""
         return self._live.pop(plan.key).broken_off(error)
+
+    def _speaker(self, kind: UserKindSpec, key: EpisodeKey) -> ModelSpeaker | None:
+        """Samples the user's messages, if she is a model."""
+        if kind.model is None:
+            return None
+        model = self._user_model
+        assert model is not None  # refused before the run: `muarl.spec.run_references`
+        return ModelSpeaker(
+            self._who_is_she(key, "user model").choice(model.policies),
+            model.renderer,
+            dialogue=str(key),
+            context_tokens=model.context_tokens,
+        )
 
     def _perturbations(self, plan: EpisodePlan, task: TaskSpec) -> Perturbations | None:
         """What disturbs a dialogue.

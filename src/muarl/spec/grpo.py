@@ -88,31 +88,13 @@ class OverlongSpec(Spec):
         return self
 
 
-class GrpoSpec(Spec):
-    """Group-relative policy optimisation, piece by piece."""
+class UpdateSpec(Spec):
+    """How one model is updated on the dialogues of a round."""
 
-    split: Id = "train"
-    """Tasks to train on."""
-    mode: ModeSpec = ModeSpec(on_policy=OnPolicySpec())
-    """Whether sampling waits for learning: `on_policy`, `one_step_off` or `asynchronous`."""
-    iterations: Positive = 40
-    """Rounds of rollouts and updates."""
-    tasks_per_iteration: Positive = 24
-    """Groups per round."""
-    curriculum: CurriculumSpec | None = None
-    """What a round's tasks are drawn by; null draws all tasks of the split alike."""
     updates_per_iteration: Positive = 2
     """Optimizer updates on each round's episodes."""
     lr: PositiveFloat = 1e-3
     """Peak learning rate."""
-    lr_warmup_iterations: Annotated[int, Field(ge=0)] = 0
-    """The first so many iterations take the rate up linearly to the peak."""
-    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down."""
-    lr_decay: Literal["linear", "cosine"] = "linear"
-    """How."""
-    lr_end: Fraction = 0.1
-    """Share of the peak that is left at the last iteration, if there is a decay."""
     weight_decay: NonNegative = 0.0
     """Of AdamW."""
     max_grad_norm: PositiveFloat = 1.0
@@ -120,9 +102,6 @@ class GrpoSpec(Spec):
     max_skipped: Annotated[int, Field(ge=0)] = 3
     """So many updates in a row may be left out because loss or gradient are not finite; one more ends the
     run."""
-    max_mismatch: PositiveFloat = 0.01
-    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
-    it there is an alarm: the engine does not sample what the trainer believes."""
     freeze_embeddings: bool = True
     """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
@@ -130,11 +109,6 @@ class GrpoSpec(Spec):
     """What an episode's reward is measured by: `std` takes the group's mean and divides by its
     Bessel-corrected deviation (`population_std`: by the uncorrected one), `mean` only takes the mean
     (Dr. GRPO), `leave_one_out` takes the mean of the others (RLOO), `none` takes nothing."""
-    credit: CreditSpec = CreditSpec(outcome=OutcomeCredit())
-    """How an episode's advantage is shared out among its turns."""
-    shuffled_credit: bool = False
-    """The control of a credit: each episode's turns get their advantages in an order drawn at
-    random."""
     ratio: Literal["token", "sequence"] = "token"
     """Probability ratio of each token, or one for a sample: the geometric mean of its tokens'
     (GSPO)."""
@@ -153,7 +127,7 @@ class GrpoSpec(Spec):
     aggregation_tokens: Positive | None = None
     """The divisor of `constant`, such as the most tokens that a dialogue may have."""
     kl_coef: NonNegative = 0.0
-    """Weight of the divergence from the policy that GRPO began with; 0 leaves the reference out."""
+    """Weight of the divergence from the model that GRPO began with; 0 leaves the reference out."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     """How it is estimated on a token (Schulman 2020)."""
     kl_in: Literal["loss", "reward"] = "loss"
@@ -165,6 +139,45 @@ class GrpoSpec(Spec):
     correction: CorrectionSpec | None = None
     """Importance correction between sampler and trainer; null takes the sampler's log-probs as the
     trainer's own."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> UpdateSpec:
+        if (self.aggregation == "constant") != (self.aggregation_tokens is not None):
+            raise ValueError("aggregation_tokens goes with aggregation: constant")
+        if self.surrogate == "cispo" and self.dual_clip is not None:
+            raise ValueError("dual_clip goes with surrogate: clip; cispo has no bound to double")
+        return self
+
+
+class GrpoSpec(UpdateSpec):
+    """Group-relative policy optimisation, piece by piece."""
+
+    split: Id = "train"
+    """Tasks to train on."""
+    mode: ModeSpec = ModeSpec(on_policy=OnPolicySpec())
+    """Whether sampling waits for learning: `on_policy`, `one_step_off` or `asynchronous`."""
+    iterations: Positive = 40
+    """Rounds of rollouts and updates."""
+    tasks_per_iteration: Positive = 24
+    """Groups per round."""
+    curriculum: CurriculumSpec | None = None
+    """What a round's tasks are drawn by; null draws all tasks of the split alike."""
+    lr_warmup_iterations: Annotated[int, Field(ge=0)] = 0
+    """The first so many iterations take the rate up linearly to the peak."""
+    lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
+    """The last so many iterations take the rate down."""
+    lr_decay: Literal["linear", "cosine"] = "linear"
+    """How."""
+    lr_end: Fraction = 0.1
+    """Share of the peak that is left at the last iteration, if there is a decay."""
+    max_mismatch: PositiveFloat = 0.01
+    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
+    it there is an alarm: the engine does not sample what the trainer believes."""
+    credit: CreditSpec = CreditSpec(outcome=OutcomeCredit())
+    """How an episode's advantage is shared out among its turns."""
+    shuffled_credit: bool = False
+    """The control of a credit: each episode's turns get their advantages in an order drawn at
+    random."""
     dynamic_sampling: DynamicSamplingSpec | None = None
     """Roll out further tasks in place of groups that teach nothing; null does not."""
     overlong: OverlongSpec | None = None
@@ -177,14 +190,10 @@ class GrpoSpec(Spec):
     """Evaluate on further tasks meanwhile, and keep the weights that did best; null keeps the last."""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> GrpoSpec:
+    def _fits_as_a_run(self) -> GrpoSpec:
         free = self.mode.asynchronous
         if free is not None and free.stale == "correct" and self.correction is None:
             raise ValueError("stale: correct goes with a correction")
-        if (self.aggregation == "constant") != (self.aggregation_tokens is not None):
-            raise ValueError("aggregation_tokens goes with aggregation: constant")
-        if self.surrogate == "cispo" and self.dual_clip is not None:
-            raise ValueError("dual_clip goes with surrogate: clip; cispo has no bound to double")
         if self.shuffled_credit and not self.credit.tells_turns_apart:
             raise ValueError(
                 "shuffled_credit shuffles nothing: with this credit all turns of an episode are alike"

@@ -164,9 +164,9 @@ def _letters(name: str) -> str:
 
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
     """Splits a run names that its domain does not have."""
-    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo), ("eval", run.eval)):
-        if spec is not None and spec.split not in splits:
-            yield Finding((part, "split"), unknown("split", spec.split, splits))
+    for part, spec in (*run.trained_on(), (("eval",), run.eval)):
+        if spec.split not in splits:
+            yield Finding((*part, "split"), unknown("split", spec.split, splits))
 
 
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:

@@ -9,65 +9,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
+from muarl.spec.model import ColdStartSpec, ModelSpec
 from muarl.spec.perturb import PerturbSpec
 from muarl.spec.training import CheckpointSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
+from muarl.spec.user_model import UserModelSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-
-_LARGEST_TINY = 10**9
-"""Four gigabytes of weights, and three times as much while they are trained."""
-
-
-class TinyModelSpec(Spec):
-    """A Qwen3 model made here, with a tokenizer trained on the domain's own text."""
-
-    vocab_size: Annotated[int, Field(ge=300)] = 1024
-    """Tokens, special ones included."""
-    hidden_size: Positive = 128
-    """Width."""
-    num_layers: Positive = 3
-    """Depth."""
-    num_heads: Positive = 4
-    """Attention heads."""
-    num_kv_heads: Positive = 4
-    """Key and value heads."""
-    head_dim: Annotated[int, Field(gt=0, multiple_of=2)] = 32
-    """Width of one head; even, since its halves are rotated against each other."""
-    ffn_size: Positive = 384
-    """Width of the feed-forward layers."""
-
-    @model_validator(mode="after")
-    def _can_be_built(self) -> TinyModelSpec:
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_heads ({self.num_heads}) must be a multiple of num_kv_heads "
-                f"({self.num_kv_heads})"
-            )
-        attention = 2 * self.head_dim * (self.num_heads + self.num_kv_heads)
-        layer = self.hidden_size * (attention + 3 * self.ffn_size)
-        size = self.vocab_size * self.hidden_size + self.num_layers * layer
-        if size > _LARGEST_TINY:
-            raise ValueError(
-                f"a model of {size:.1e} weights is not tiny: at most {_LARGEST_TINY:.0e} are made "
-                "here; make it smaller, or name a model's folder under `path`"
-            )
-        return self
-
-
-class ModelSpec(OneOf):
-    """The policy's model: one of these."""
-
-    tiny: TinyModelSpec | None = None
-    """Built and trained from nothing."""
-    path: str | None = None
-    """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
 
 
 class AtOnceSpec(Spec):
@@ -125,52 +79,6 @@ class RolloutSpec(Spec):
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
 
 
-class ColdStartSpec(Spec):
-    """Supervised start on expert dialogues that were verified by replay."""
-
-    split: Id = "train"
-    """Tasks the expert plays."""
-    episodes: Positive = 4000
-    """Expert dialogues."""
-    imperfections: dict[str, Fraction] = {}
-    """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""
-    user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
-    """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
-    afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
-    steps: Positive | None = 700
-    """Optimizer updates; null where `epochs` says how long."""
-    epochs: PositiveFloat | None = None
-    """How often each dialogue is learned from, in place of `steps`. What more epochs gain in loss they
-    can cost in what reinforcement learning reaches: choose by the curve after it."""
-    tokens_per_step: Positive | None = 1024
-    """Dialogue tokens in one update, shared system prompt not counted; null where
-    `dialogues_per_step` says how large."""
-    dialogues_per_step: Positive | None = None
-    """Dialogues in one update, in place of `tokens_per_step`."""
-    optimizer: Literal["muon", "adamw"] = "muon"
-    """`muon` for the body's matrices with AdamW for the rest, or AdamW for all."""
-    lr: PositiveFloat = 1e-2
-    """Peak learning rate."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 30
-    """Updates over which the rate rises to its peak."""
-    schedule: Literal["hold", "constant", "linear", "cosine"] = "hold"
-    """What follows: `hold` keeps the peak and falls linearly to a twentieth over the last 30 %;
-    `constant` keeps it; `linear` and `cosine` fall to nothing."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    """Of AdamW."""
-    held_out: Fraction = 0.0
-    """Share of the tasks whose dialogues are not learned from; the loss on them is measured instead."""
-
-    @model_validator(mode="after")
-    def _says_each_once(self) -> ColdStartSpec:
-        for one, other in (("steps", "epochs"), ("tokens_per_step", "dialogues_per_step")):
-            if (getattr(self, one) is None) == (getattr(self, other) is None):
-                raise ValueError(
-                    f"give either {one} or {other}, and null for the one that is not to count"
-                )
-        return self
-
-
 class EvalSpec(Spec):
     """Held-out evaluation."""
 
@@ -180,6 +88,9 @@ class EvalSpec(Spec):
     """Dialogues per evaluation, one per task as far as tasks go."""
     temperatures: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [1.0, 0.0]
     """One evaluation each; the first is the headline."""
+    user: UserSpec | None = None
+    """Who plays the user; left out, who plays her in training. Where the user is trained herself, it
+    must be another: else what is measured by changes on the way."""
     perturb: dict[Id, PerturbSpec] = {}
     """Name to perturbations: `muarl eval` plays the tasks once more under each of them, and sets
     success under it beside success without."""
@@ -202,6 +113,8 @@ class RunSpec(Spec):
     """The policy's model."""
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
     """Who plays the user."""
+    user_model: UserModelSpec | None = None
+    """The model behind users of the kind `model`, and how it is trained."""
     rollout: RolloutSpec = RolloutSpec()
     """Limits."""
     cold_start: ColdStartSpec | None = None
@@ -225,9 +138,25 @@ class RunSpec(Spec):
             )
         return self
 
+    @property
+    def eval_user(self) -> UserSpec:
+        """Who plays the user in evaluations."""
+        return self.user if self.eval.user is None else self.eval.user
+
+    def trained_on(self) -> list[tuple[tuple[str, ...], ColdStartSpec | GrpoSpec]]:
+        """Parts that train on a split, with where they stand."""
+        hers = None if self.user_model is None else self.user_model.cold_start
+        parts = (
+            (("cold_start",), self.cold_start),
+            (("user_model", "cold_start"), hers),
+            (("grpo",), self.grpo),
+        )
+        return [(loc, part) for loc, part in parts if part is not None]
+
     def users(self) -> Iterator[UserKindSpec]:
         """Whoever talks with the policy or with the expert, one of a pool at a time."""
-        for user in (self.user, *([self.cold_start.user] if self.cold_start else ())):
+        starts = (part for _, part in self.trained_on() if isinstance(part, ColdStartSpec))
+        for user in (self.user, self.eval_user, *(start.user for start in starts)):
             for _name, kind in user.users():
                 yield kind
 
@@ -238,10 +167,15 @@ class RunSpec(Spec):
             old: The folder of the file that it was read from.
             new: The folder of the file that it is going to be written to.
         """
-        model = self.model
-        if model.path is not None:
-            model = model.model_copy(update={"path": follow(model.path, old, new)})
-        return self.model_copy(update={"domain": follow(self.domain, old, new), "model": model})
+        hers = self.user_model
+        if hers is not None:
+            hers = hers.model_copy(update={"model": _moved(hers.model, old, new)})
+        update = {
+            "domain": follow(self.domain, old, new),
+            "model": _moved(self.model, old, new),
+            "user_model": hers,
+        }
+        return self.model_copy(update=update)
 
 
 def follow(path: str, old: Path, new: Path) -> str:
@@ -249,5 +183,11 @@ def follow(path: str, old: Path, new: Path) -> str:
     return path if os.path.isabs(path) else os.path.relpath(old / path, new)
 
 
-PATHS = (("domain",), ("model", "path"))
+def _moved(model: ModelSpec, old: Path, new: Path) -> ModelSpec:
+    if model.path is None:
+        return model
+    return model.model_copy(update={"path": follow(model.path, old, new)})
+
+
+PATHS = (("domain",), ("model", "path"), ("user_model", "model", "path"))
 """Fields that name a file or folder relative to the run file."""

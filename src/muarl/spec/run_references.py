@@ -1,14 +1,17 @@
-"""What a run file refers to by itself: its domain, its model, and what that model needs to be told."""
+"""What a run file refers to by itself: its domain, its models, and what those need to be told."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
+from muarl.spec.model import ColdStartSpec
 from muarl.spec.named_files import no_file
 from muarl.spec.run import RunSpec
+from muarl.spec.user_model import UserModelSpec
 
 _OF_THE_MODEL = {
     ("rollout", "max_tokens"): "1024",
@@ -16,32 +19,81 @@ _OF_THE_MODEL = {
     ("cold_start", "lr"): "1e-5",
     ("grpo", "lr"): "1e-6",
 }
+_OF_THE_USER_MODEL = {
+    ("cold_start", "lr"): "1e-5",
+    ("grpo", "lr"): "1e-6",
+}
 """What depends on a model's size by orders of magnitude, and a usual value for one of billions."""
 
 
 def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
-    """Files a run names that do not exist, and training on what is evaluated."""
+    """Files a run names that do not exist, training on what is evaluated, and users without models."""
     if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
         yield Finding(("domain",), no_file(folder, run.domain))
     elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
         yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
-    if run.model.path is not None and os.path.isdir(folder / run.model.path):
-        yield from _untold(run)
-    elif run.model.path is not None:
-        yield Finding(("model", "path"), no_file(folder, run.model.path, "folder"))
-    for part, spec in (("cold_start", run.cold_start), ("grpo", run.grpo)):
-        if spec is not None and spec.split == run.eval.split:
+    yield from _model(run.model.path, run, (), _OF_THE_MODEL, folder)
+    if run.user_model is not None:
+        hers = run.user_model
+        yield from _model(hers.model.path, hers, ("user_model",), _OF_THE_USER_MODEL, folder)
+        yield from _together(run, hers)
+    for loc, user in ((("user",), run.user), (("eval", "user"), run.eval.user)):
+        if user is not None and user.models() and run.user_model is None:
+            message = "a user is a `model`, and the run has none for her; say which: `user_model`"
+            yield Finding(loc, message)
+    for part, spec in run.trained_on():
+        if isinstance(spec, ColdStartSpec) and spec.user.models():
+            message = "an expert's dialogues are there before the user's model; say another user"
+            yield Finding((*part, "user"), message)
+        if spec.split == run.eval.split:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
-            yield Finding((part, "split"), message)
+            yield Finding((*part, "split"), message)
 
 
-def _untold(run: RunSpec) -> Iterator[Finding]:
-    """What a run of a model from a folder leaves to defaults that are for a model made here."""
-    for (part, key), usual in _OF_THE_MODEL.items():
-        spec = getattr(run, part)
+def _model(
+    path: str | None,
+    holder: Spec,
+    loc: tuple[str, ...],
+    needs: Mapping[tuple[str, str], str],
+    folder: Path,
+) -> Iterator[Finding]:
+    """A model's folder that does not exist, or what its run leaves to defaults for one made here."""
+    if path is None:
+        return
+    if not os.path.isdir(folder / path):
+        yield Finding((*loc, "model", "path"), no_file(folder, path, "folder"))
+        return
+    for (part, key), usual in needs.items():
+        spec = getattr(holder, part)
         if spec is not None and key not in spec.model_fields_set:
             yield Finding(
-                (part,),
-                f"say {part}.{key} for the model that model.path names; left out it is "
+                (*loc, part),
+                f"say {'.'.join((*loc, part, key))} for the model that "
+                f"{'.'.join((*loc, 'model', 'path'))} names; left out it is "
                 f"{getattr(spec, key):g}, which is for a tiny one (many begin with {usual})",
             )
+
+
+def _together(run: RunSpec, hers: UserModelSpec) -> Iterator[Finding]:
+    """What does not go with a user who is trained."""
+    if hers.grpo is None:
+        return
+    loc = ("user_model", "grpo")
+    temperatures = {model.temperature for model in run.user.models()}
+    if run.grpo is not None and run.grpo.mode.on_policy is None:
+        yield Finding(
+            loc, "she learns from rounds of the present weights; let grpo.mode be on_policy"
+        )
+    if run.grpo is None:
+        yield Finding(loc, "she learns from the policy's rounds; the run has no `grpo`")
+    if not temperatures:
+        yield Finding(loc, "she is trained on what she says; let `user` be a `model`")
+    elif len(temperatures) > 1:
+        message = "she is trained as she was sampled; give all her temperatures in `user` alike"
+        yield Finding(loc, message)
+    if run.eval_user.models():
+        message = (
+            "the user is trained, so evaluations before and after would meet different ones; say "
+            "who plays her in evaluations, such as `eval: {user: {scripted: {}}}`"
+        )
+        yield Finding(("eval",), message)

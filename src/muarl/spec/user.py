@@ -38,21 +38,13 @@ GuardName = Literal[
 GUARD_NAMES: tuple[GuardName, ...] = get_args(GuardName)
 
 
-class LlmUserSpec(Spec):
-    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+class SpokenUserSpec(Spec):
+    """What holds for any user whose messages a model samples."""
 
-    base_url: EndpointUrl
-    """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
-    """Model name sent to the endpoint."""
-    api_key_env: EnvName | None = None
-    """Environment variable that holds the key; the key itself is never written anywhere."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the user."""
     max_tokens: Positive = 256
     """Cap on one user message."""
-    timeout_s: PositiveFloat = 60.0
-    """Seconds one reply may take."""
     candidates: Annotated[int, Field(ge=1, le=16)] = 1
     """Messages she is asked for at once, each with how likely it is; one of them is drawn. One that
     is asked for alone is nearly always the same."""
@@ -66,6 +58,23 @@ class LlmUserSpec(Spec):
     """Where she has a device: answers in a row in which she may call tools before she must speak."""
     knobs: KnobsSpec = KnobsSpec()
     """Behaviours she is steered to, whatever the persona says of the same ones."""
+
+
+class LlmUserSpec(SpokenUserSpec):
+    """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
+
+    base_url: EndpointUrl
+    """Endpoint, `http://127.0.0.1:8000/v1`."""
+    model: str
+    """Model name sent to the endpoint."""
+    api_key_env: EnvName | None = None
+    """Environment variable that holds the key; the key itself is never written anywhere."""
+    timeout_s: PositiveFloat = 60.0
+    """Seconds one reply may take."""
+
+
+class ModelUserSpec(SpokenUserSpec):
+    """A user played by the run's `user_model`, which is sampled here and can be trained."""
 
 
 class WordedUserSpec(Spec):
@@ -105,6 +114,8 @@ class UserKindSpec(OneOf):
     """The domain's scripted user."""
     llm: LlmUserSpec | None = None
     """An LLM."""
+    model: ModelUserSpec | None = None
+    """The run's `user_model`, which can be trained."""
     worded: WordedUserSpec | None = None
     """The domain's scripted user, in the words of an LLM."""
     simulator: SimulatorUserSpec | None = None
@@ -134,6 +145,10 @@ class UserSpec(UserKindSpec):
         if self.pool is None:
             return [("", self)]
         return [(name, pooled.user) for name, pooled in self.pool.items()]
+
+    def models(self) -> list[ModelUserSpec]:
+        """Those of them that are models sampled here."""
+        return [user.model for _, user in self.users() if user.model is not None]
 
     def draw(self, rng: random.Random) -> tuple[str, UserKindSpec]:
         """One of them, by weight; where there is one, nothing is drawn."""

@@ -10,14 +10,33 @@ from transformers import PreTrainedModel
 
 from muarl.domain import Domain
 from muarl.evaluate.held_out import HeldOut
+from muarl.model_user import UserModel
 from muarl.observe import Observation, Snapshot
 from muarl.record import Episode, EpisodeKey, JournalWriter
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec
+from muarl.spec.user_model import UserModelSpec
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class UserAtWork:
+    """The model of a run's users.
+
+    Attributes:
+        spec: What it is, and how it is trained.
+        model: Stages change its weights.
+        renderer: Between messages and its tokens.
+        plays: Holds its sides of dialogues.
+    """
+
+    spec: UserModelSpec
+    model: PreTrainedModel
+    renderer: Renderer
+    plays: UserModel
 
 
 @dataclass(frozen=True)
@@ -37,6 +56,7 @@ class RunAtWork:
         stop: Drains on request.
         observation: Told what happens to dialogues.
         fuse: Ends the run when too many dialogues end in faults.
+        user: The model of users, where the run has one.
     """
 
     run: RunSpec
@@ -51,6 +71,12 @@ class RunAtWork:
     stop: StopSignal
     observation: Observation
     fuse: Fuse
+    user: UserAtWork | None = None
+
+    @property
+    def user_model(self) -> UserModel | None:
+        """What plays users who are a `model`."""
+        return None if self.user is None else self.user.plays
 
     def held_out(self, on_group: Callable[[Group], None] = lambda _group: None) -> HeldOut:
         """Plays the held-out tasks into this run's journal; `on_group` is told of each group."""
@@ -63,6 +89,7 @@ class RunAtWork:
             stop=self.stop,
             on_group=on_group,
             observer=self.observation,
+            user_model=self.user_model,
         )
 
     def since(self, before: Snapshot) -> dict[str, Any]:

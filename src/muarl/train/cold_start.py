@@ -11,7 +11,7 @@ from muarl.errors import TrainError
 from muarl.kernel.optimizer import cold_start_lr
 from muarl.kernel.step import SftMetrics, Trainer, sample_logprobs
 from muarl.record import Episode, Sample
-from muarl.spec.run import ColdStartSpec
+from muarl.spec.model import ColdStartSpec
 
 Dialogue = list[Sample]
 """What a dialogue gives to learn from: one sample, or several where its template rewrites history."""

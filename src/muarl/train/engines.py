@@ -1,4 +1,4 @@
-"""What samples the policy during a run, and how it gets the trainer's new weights."""
+"""What samples the policy and its users during a run, and how it gets the trainer's new weights."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
+from muarl.spec.engine import EngineSpec
 from muarl.train.lineup import pace_of
 from muarl.train.servers import open_servers
 from muarl.train.weights import Engine, by_disk
@@ -25,7 +26,7 @@ from muarl.train.weights import Engine, by_disk
 async def open_engine(
     run: RunSpec, model: PreTrainedModel, model_folder: Path, shared_prompt: list[int]
 ) -> AsyncIterator[Engine]:
-    """Start the engine the run names; it ends with the block.
+    """Start the engine that samples a run's policy; it ends with the block.
 
     Args:
         run: Says which, and how large.
@@ -36,18 +37,41 @@ async def open_engine(
             holds it once. Known from the start, it makes log-probs independent of what is sampled
             beside a dialogue, to the last bit (law L5).
     """
-    limits = run.rollout
-    if run.engine.vllm_server is not None:
-        spec, length = run.engine.vllm_server, limits.context_tokens
-        async with open_servers(spec, length, model, model_folder) as engine:
+    tokens = run.rollout.context_tokens
+    async with _open(run.engine, run, tokens, model, model_folder, [shared_prompt]) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def open_user_engine(
+    run: RunSpec, model: PreTrainedModel, model_folder: Path
+) -> AsyncIterator[Engine]:
+    """Likewise the one that samples its users; prefixes of theirs are found on the way."""
+    spec = run.user_model
+    assert spec is not None
+    async with _open(spec.engine, run, spec.context_tokens, model, model_folder, None) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def _open(
+    spec: EngineSpec,
+    run: RunSpec,
+    context_tokens: int,
+    model: PreTrainedModel,
+    model_folder: Path,
+    prefixes: list[list[int]] | None,
+) -> AsyncIterator[Engine]:
+    if spec.vllm_server is not None:
+        async with open_servers(spec.vllm_server, context_tokens, model, model_folder) as engine:
             yield engine
-    elif run.engine.vllm is not None:
+    elif spec.vllm is not None:
         async with VllmPolicy(
             model_folder,
-            max_model_len=limits.context_tokens,
-            max_num_seqs=limits.concurrency,
+            max_model_len=context_tokens,
+            max_num_seqs=run.rollout.concurrency,
             threads=run.threads,
-            engine_args=run.engine.vllm.args,
+            engine_args=spec.vllm.args,
         ) as vllm:
             yield Engine(vllm, by_disk(vllm, model))
     else:
@@ -55,9 +79,9 @@ async def open_engine(
         sampled = copy.deepcopy(model) if overlaps else model
         async with TorchPolicy(
             sampled,
-            max_len=limits.context_tokens,
-            slots=limits.concurrency,
-            prefixes=[shared_prompt],
+            max_len=context_tokens,
+            slots=run.rollout.concurrency,
+            prefixes=prefixes,
         ) as embedded:
 
             async def sync(version: int) -> None:

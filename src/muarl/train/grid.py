@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import Player, by_agents, counting, player
+from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
 from muarl.train.run_domain import refuse_unfit
@@ -77,6 +77,7 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     for spec in grid.spec.users.values():
         for _, user in spec.users():
             domain.user(user, first, first.personas[0], 0)
+    stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():
         if (folder := policy.folder()) is not None:
@@ -147,7 +148,11 @@ async def play_grid(
     limits = run.spec.rollout
     fuse = Fuse(limits.max_fault_rate, limits.concurrency)
     found: dict[tuple[str, str], Played] = {}
-    with JournalWriter(folder.journal) as journal:
+    her_folder = stored_user(run, spec.users.values())
+    async with AsyncExitStack() as held:
+        journal = held.enter_context(JournalWriter(folder.journal))
+        opened = open_stored_user(run.spec, her_folder)
+        user_model = await held.enter_async_context(opened)
         done = {
             episode.key: episode
             for episode in read_journal(folder.journal)
@@ -169,6 +174,7 @@ async def play_grid(
                         observer=observer,
                         load=who.load,
                         users_drawn_in=_USERS,
+                        user_model=user_model,
                     )
                     keys = episode_keys(
                         tasks,
@@ -234,6 +240,10 @@ def _findings(grid: GridSpec, run: RunSpec, domain: Domain) -> Iterator[Finding]
     if run.eval.split not in domain.splits:
         yield Finding(("split",), unknown("split", run.eval.split, domain.splits))
         return
+    for name, user in grid.users.items():
+        if user.models() and run.user_model is None:
+            message = "she is a `model`, and the grid's run has none for her: `user_model`"
+            yield Finding(("users", name), message)
     task = domain.tasks(run.eval.split)[0]
     floor = trivial_policies(domain.spec)
     for name, policy in grid.policies.items():

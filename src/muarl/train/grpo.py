@@ -17,6 +17,7 @@ from muarl.kernel.step import Advantage, GrpoMetrics
 from muarl.record import Episode, EpisodeKey, Sample
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 
 
 class TrainingSet(NamedTuple):
@@ -238,7 +239,7 @@ def token_drift(episodes: Sequence[Episode]) -> int:
 def divergence_from(
     samples: Sequence[Sample],
     reference: Sequence[Sequence[float]],
-    spec: GrpoSpec,
+    spec: UpdateSpec,
 ) -> list[float]:
     """Each sample's estimate of KL(policy || reference), summed over its sampled tokens."""
     return [

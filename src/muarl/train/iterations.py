@@ -26,6 +26,7 @@ from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
 from muarl.train.rollouts import Draws, plan_of, rolling_out
 from muarl.train.stage import stage_of
+from muarl.train.user_learning import UserLearning
 from muarl.train.users_watched import UsersWatched
 from muarl.train.validation import Validation
 from muarl.train.weights import Engine
@@ -33,7 +34,9 @@ from muarl.train.weights import Engine
 _log = logging.getLogger(__name__)
 
 
-async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
+async def iterate(
+    at: RunAtWork, engine: Engine, cold_model: Path, user: UserLearning | None = None
+) -> None:
     """Take the iterations that the newest checkpoint does not hold yet.
 
     Afterwards the model and the engine have the last weights, or those that did best in validation.
@@ -42,6 +45,7 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
         at: The run.
         engine: Samples, and takes new weights.
         cold_model: Folder of the weights that GRPO began with.
+        user: Learns beside the policy, if she is trained.
 
     Raises:
         Interrupted: A stop was requested; what was under way has ended and is on disk.
@@ -58,11 +62,13 @@ async def iterate(at: RunAtWork, engine: Engine, cold_model: Path) -> None:
     else:
         first = 0
     await engine.sync(first)
+    if user is not None:
+        await user.begin(first)
     at.folder.keep_lines(lambda line: _is_before(line, first))
     validation = Validation(at, engine)
     at.progress.phase("GRPO", spec.iterations)
     if await validation.goes_on(first):
-        await _Iterations(at, engine, trainer, validation, cold_model, first).run()
+        await _Iterations(at, engine, trainer, validation, cold_model, first, user).run()
     await validation.take_best()
 
 
@@ -84,6 +90,7 @@ class _Iterations:
         validation: Validation,
         cold_model: Path,
         first: int,
+        user: UserLearning | None,
     ) -> None:
         assert at.run.grpo is not None
         self._at = at
@@ -91,6 +98,7 @@ class _Iterations:
         self._engine = engine
         self._trainer = trainer
         self._validation = validation
+        self._user = user
         self._pace = pace_of(self._spec)
         self._pool: Sequence[TaskSpec] = at.domain.tasks(self._spec.split)
         records = at.folder.batches.read()
@@ -139,15 +147,22 @@ class _Iterations:
         items = await items_done(at, batch.groups)
 
         def learn() -> Learned:
+            if self._user is not None and not self._user.policy_learns(number):
+                return Learned()
             measured = items or answers_told(at, batch.groups, self._trainer.model)
-            return self._learner.learn(batch, rng, measured)
+            return self._learner.learn(batch, rng, measured, self._spec)
 
         learned = await anyio.to_thread.run_sync(learn)
+        hers = None
+        if self._user is not None:
+            hers = await self._user.learn(number, batch.all_groups)
         times.learned()
         if not self._pace.in_flight:
             await self._pipeline.quiet()
         times.quiet()
         sync_gap = await self._engine.sync(number + 1)
+        if self._user is not None:
+            await self._user.advance(number + 1)
         times.synced()
         self._draws.learned(number, (e for g in batch.all_groups for e in g.episodes))
         curriculum = self._draws.curriculum
@@ -166,6 +181,8 @@ class _Iterations:
             "wall_s": time.monotonic() - self._started,
             "observed": observed,
         }
+        if hers is not None:
+            figures["user_model"] = hers
         self._log(number, figures)
         self._began()
         await self._save(number + 1)
@@ -187,11 +204,15 @@ class _Iterations:
             return
 
         def save() -> None:
+            if self._user is not None:
+                self._user.save(done)
             at.journal.sync()  # what was learned from must not be less safe than what was learned
             counters: Counters = {"stage": "grpo", "iteration": done}
             save_checkpoint(
                 at.folder.checkpoint, self._trainer, counters, keep=at.run.checkpoint.keep
             )
+            if self._user is not None:
+                self._user.saved(done)
 
         await anyio.to_thread.run_sync(save)
 

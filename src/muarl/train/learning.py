@@ -17,6 +17,7 @@ from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
+from muarl.spec.grpo import UpdateSpec
 from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
 from muarl.train.lineup import Batch
 from muarl.train.mismatch import Mismatch, mismatch
@@ -75,7 +76,7 @@ class Learned:
 
 
 class Learner:
-    """Learns from one batch after another.
+    """A model that learns: the policy's from one batch after another, or that of a user.
 
     Args:
         trainer: Moves the weights.
@@ -92,7 +93,7 @@ class Learner:
         self,
         trainer: Trainer,
         reference: PreTrainedModel,
-        spec: GrpoSpec,
+        spec: UpdateSpec,
         *,
         temperature: float,
         skipped_in_a_row: int = 0,
@@ -103,21 +104,40 @@ class Learner:
         self._temperature = temperature
         self.skipped_in_a_row = skipped_in_a_row
 
-    def learn(self, batch: Batch, rng: random.Random, measured: Measured) -> Learned:
-        """Update the weights. Blocking: meant for a worker thread.
+    def learn(
+        self, batch: Batch, rng: random.Random, measured: Measured, spec: GrpoSpec
+    ) -> Learned:
+        """Update a policy's weights. Blocking: meant for a worker thread.
 
         Args:
             batch: What from.
             rng: Deals samples into updates.
             measured: Of the episodes' turns, for credits that need more than the record.
+            spec: What is made of rewards, and the rate.
+
+        Raises:
+            NonFiniteLoss: As `learn_from`.
+        """
+        penalties = self._penalties(batch, spec)
+        found = training_set(batch.groups, spec, penalties=penalties, measured=measured)
+        rate = grpo_lr(batch.iteration, spec)
+        return self.learn_from(found, batch.iteration, lr=rate, rng=rng)
+
+    def learn_from(
+        self, found: TrainingSet, iteration: int, *, lr: float, rng: random.Random
+    ) -> Learned:
+        """Update the weights. Blocking: meant for a worker thread.
+
+        Args:
+            found: What from.
+            iteration: Number of the iteration, which is the version of the present weights.
+            lr: Learning rate.
+            rng: Deals samples into updates.
 
         Raises:
             NonFiniteLoss: More updates in a row than may be had to be skipped.
         """
         spec = self._spec
-        found = training_set(
-            batch.groups, spec, penalties=self._penalties(batch), measured=measured
-        )
         in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
         ours = found.samples if in_loss else found.samples[:_LOOKED_AT]
         theirs, gaps = self._referenced(ours)
@@ -126,11 +146,11 @@ class Learner:
             divergence=math.fsum(gaps) / tokens if tokens else None,
             dropped=found.dropped,
             credit=found.credit_metrics(),
-            lags=lags(found.samples, batch.iteration),
+            lags=lags(found.samples, iteration),
             mismatch=mismatch(
                 self.trainer.model,
                 found.samples,
-                version=batch.iteration,
+                version=iteration,
                 temperature=self._temperature,
                 most=_LOOKED_AT,
             ),
@@ -139,7 +159,7 @@ class Learner:
         if spec.correction is not None:
             old = self._logprobs(self.trainer.model, found.samples)
         for part in split_updates(len(found.samples), spec.updates_per_iteration, rng):
-            self._update(found, part, batch.iteration, theirs if in_loss else None, old, learned)
+            self._update(found, part, iteration, lr, theirs if in_loss else None, old, learned)
         return learned
 
     def _update(
@@ -147,23 +167,24 @@ class Learner:
         found: TrainingSet,
         part: Sequence[int],
         iteration: int,
+        lr: float,
         reference: Sequence[Sequence[float]] | None,
         old: Sequence[Sequence[float]] | None,
         learned: Learned,
     ) -> None:
-        def update(chosen: Sequence[int], lr: float | None) -> GrpoMetrics:
+        def update(chosen: Sequence[int], rate: float | None) -> GrpoMetrics:
             return self.trainer.grpo_update(
                 [found.samples[i] for i in chosen],
                 [found.advantages[i] for i in chosen],
                 spec=self._spec,
-                lr=lr,
+                lr=rate,
                 temperature=self._temperature,
                 reference_logprobs=None if reference is None else [reference[i] for i in chosen],
                 old_logprobs=None if old is None else [old[i] for i in chosen],
             )
 
         try:
-            learned.updates.append(update(part, grpo_lr(iteration, self._spec)))
+            learned.updates.append(update(part, lr))
         except NonFiniteLoss as problem:
             skipped = Skipped(str(problem), _culprits(found, part, update))
             learned.skipped.append(skipped)
@@ -186,8 +207,7 @@ class Learner:
         theirs = self._logprobs(self._reference, samples)
         return theirs, divergence_from(samples, theirs, self._spec)
 
-    def _penalties(self, batch: Batch) -> dict[Any, float]:
-        spec = self._spec
+    def _penalties(self, batch: Batch, spec: GrpoSpec) -> dict[Any, float]:
         if not (spec.kl_coef and spec.kl_in == "reward"):
             return {}
         scored = [e for g in batch.groups for e in g.episodes if e.reward is not None]

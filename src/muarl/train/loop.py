@@ -1,4 +1,4 @@
-"""A run from first to last: floor, cold start, GRPO, evaluation before and after.
+"""A run from first to last: floor, cold starts, GRPO, evaluation before and after.
 
 Every stage ends with something on disk that a resumed run takes up:
 
@@ -6,33 +6,40 @@ Every stage ends with something on disk that a resumed run takes up:
     evaluation   its episodes; those in the journal are not played again
     GRPO         a checkpoint after each iteration, or after several; episodes since are used again,
                  and learned from in the same batches (see `muarl.train.batch_log`)
+
+A user who is a model has stages and files of her own beside the policy's.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
+
+from transformers import PreTrainedModel
 
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
+from muarl.model_user import UserModel
 from muarl.observe import Observation
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_journal
+from muarl.render import Renderer
 from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import Located, RunSpec
-from muarl.train.at_work import RunAtWork
-from muarl.train.engines import open_engine, shared_prompt
+from muarl.train.at_work import RunAtWork, UserAtWork
+from muarl.train.engines import open_engine, open_user_engine, shared_prompt
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
-from muarl.train.policy_model import open_model, save_with_tokenizer
+from muarl.train.models import open_model, open_user_model, save_with_tokenizer
 from muarl.train.progress import Progress
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
-from muarl.train.supervision import supervise
+from muarl.train.supervision import supervise, supervise_user
+from muarl.train.user_learning import open_user_learning
 
 
 async def train(
@@ -68,6 +75,7 @@ async def train(
         model, renderer = await open_model(domain, run, located.path, folder.model)
         prompt = await shared_prompt(domain, renderer)
         refuse_no_room(located, prompt)
+        user = await _user_at_work(domain, located, folder)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -84,8 +92,19 @@ async def train(
                 stop=stop,
                 observation=observation or Observation(),
                 fuse=Fuse(run.rollout.max_fault_rate, run.rollout.concurrency),
+                user=user,
             )
         )
+
+
+async def _user_at_work(
+    domain: Domain, located: Located[RunSpec], folder: RunFolder
+) -> UserAtWork | None:
+    spec = located.spec.user_model
+    if spec is None:
+        return None
+    model, renderer = await open_user_model(domain, located.spec, located.path, folder.user_model)
+    return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))
 
 
 def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
@@ -105,33 +124,45 @@ def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
 
 async def _go(at: RunAtWork) -> None:
     """Every stage; each begins where the folder says."""
-    await find_floor(at)
-    if at.run.cold_start is not None:
+    await supervise_user(at)
+    async with AsyncExitStack() as held:
+        users = None
+        cold_user = at.folder.path / "user_cold_start"
+        if at.user is not None:
+            _keep_cold(at.user.model, at.user.renderer, at.folder.user_checkpoint, cold_user)
+            opened = open_user_engine(at.run, at.user.model, cold_user)
+            users = await held.enter_async_context(opened)
+            at.user.plays.policies[:] = [users.policy]
+        await find_floor(at)
         await supervise(at)
-    cold_model = _cold_model(at)
-    async with open_engine(at.run, at.model, cold_model, at.prompt) as engine:
+        cold_model = at.folder.path / "cold_start"
+        _keep_cold(at.model, at.renderer, at.folder.checkpoint, cold_model)
+        engine = await held.enter_async_context(
+            open_engine(at.run, at.model, cold_model, at.prompt)
+        )
         await evaluate(at, engine, "cold")
         if at.run.grpo is not None:
-            await iterate(at, engine, cold_model)
+            async with open_user_learning(at, users, cold_user) as user:
+                await iterate(at, engine, cold_model, user)
             await evaluate(at, engine, "final")
     save_with_tokenizer(at.model, at.renderer.tokenizer, at.folder.model)
+    if at.user is not None:
+        save_with_tokenizer(at.user.model, at.user.renderer.tokenizer, at.folder.user_model)
 
 
-def _cold_model(at: RunAtWork) -> Path:
-    """The folder of the weights that GRPO begins with, and is measured against.
+def _keep_cold(model: PreTrainedModel, renderer: Renderer, checkpoint: Path, path: Path) -> None:
+    """Write the folder of the weights that GRPO begins with, and is measured against.
 
     Until GRPO has a checkpoint they are the present ones, and the folder is written again.
 
     Raises:
         RecordError: It is gone, and the present weights are others already.
     """
-    path = at.folder.path / "cold_start"
-    stage, _ = stage_of(at.folder.checkpoint)
+    stage, _ = stage_of(checkpoint)
     if stage == COLD_START:
-        save_with_tokenizer(at.model, at.renderer.tokenizer, path)
+        save_with_tokenizer(model, renderer.tokenizer, path)
     elif not path.exists():
         raise RecordError(
             f"{path} is gone: GRPO has begun and needs the weights it began with. "
             "Restore the folder from a copy, or use --overwrite to start anew"
         )
-    return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,10 @@ from pathlib import Path
 from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Agent, Domain
-from muarl.errors import SetupError
+from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.model import load_model
+from muarl.model_user import UserModel
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
 from muarl.render import Renderer, TextTokenizer
 from muarl.scheduler import Group, Observer
@@ -20,9 +21,10 @@ from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
-from muarl.spec import PerturbSpec, RunSpec, TaskSpec
+from muarl.spec import Located, PerturbSpec, RunSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
-from muarl.train.engines import open_engine, shared_prompt
+from muarl.spec.user import UserSpec
+from muarl.train.engines import open_engine, open_user_engine, shared_prompt
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -69,6 +71,42 @@ def by_agents(run: RunSpec, agent_for: Callable[[TaskSpec, EpisodeKey], Agent]) 
     )
 
 
+def stored_user(run: Located[RunSpec], users: Iterable[UserSpec]) -> Path | None:
+    """The folder of the model that plays users; None if none of them is a model.
+
+    Raises:
+        SpecError: The run has it made by training, or there is no model in the folder.
+    """
+    if not any(user.models() for user in users):
+        return None
+    assert run.spec.user_model is not None  # refused as the run was read
+    path = run.spec.user_model.model.path
+    if path is not None:
+        return model_folder(run.resolve(path))
+    message = (
+        "a user is played by a model that training makes; name one that was made, with --set "
+        "user_model.model.path=<run folder>/user_model"
+    )
+    raise SpecError([run.problem(("user_model", "model"), message)])
+
+
+@asynccontextmanager
+async def open_stored_user(run: RunSpec, folder: Path | None) -> AsyncIterator[UserModel | None]:
+    """What plays users who are a model, for the length of the block.
+
+    Args:
+        run: Its engine and limits.
+        folder: By `stored_user`.
+    """
+    if folder is None:
+        yield None
+        return
+    assert run.user_model is not None
+    renderer = Renderer(TextTokenizer.load(folder))
+    async with open_user_engine(run, load_model(folder), folder) as engine:
+        yield UserModel(renderer, run.user_model.context_tokens, [engine.policy])
+
+
 @asynccontextmanager
 async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
     """Who plays, for the length of the block.
@@ -105,6 +143,7 @@ async def play(
     stop: StopSignal,
     observer: Observer | None = None,
     perturb: PerturbSpec | None = None,
+    user: Path | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -119,9 +158,10 @@ async def play(
         stop: Drains on request.
         observer: Told what happens to dialogues.
         perturb: How often users and tools are perturbed.
+        user: Model of users, by `stored_user`.
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
-    async with player(domain, run, model) as who:
+    async with player(domain, run, model) as who, open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             held_out = HeldOut(
                 domain=domain,
@@ -131,6 +171,7 @@ async def play(
                 stop=stop,
                 on_group=counting(progress),
                 observer=observer,
+                user_model=user_model,
             )
             return await held_out.by(
                 who.policy_for,
@@ -151,6 +192,7 @@ async def roll_out(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    user: Path | None = None,
 ) -> None:
     """Play planned dialogues; their episodes are in the folder's journal, and only there.
 
@@ -166,8 +208,9 @@ async def roll_out(
         progress: Told after each group.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        user: Model of users, by `stored_user`.
     """
-    async with player(domain, run, model) as who:
+    async with player(domain, run, model) as who, open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
             kept = [head for head in stored if not head.outcome.is_fault or head.effect]
@@ -185,6 +228,7 @@ async def roll_out(
                 observer=observer,
                 load=who.load,
                 perturb=run.rollout.perturb,
+                user_model=user_model,
             )
             await stream_round(
                 todo,

@@ -20,7 +20,7 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
     """Look whether what is to be sampled, and what samples it, are there; neither is loaded.
 
     Args:
-        run: Says which engine.
+        run: Says which engine, and which samples users who are a model.
         model: A run's folder or a model's; None: there is none yet.
         trains: New weights will be given to the engine.
 
@@ -30,11 +30,15 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
     """
     if model is not None:
         model_folder(model)
-    if run.engine.vllm is not None:
-        require_vllm()
-    if run.engine.vllm_server is not None:
-        length = run.rollout.context_tokens
-        await require_servers(run.engine.vllm_server, length, trains=trains)
+    engines = [(run.engine, run.rollout.context_tokens, trains)]
+    hers = run.user_model
+    if hers is not None and (run.user.models() or run.eval_user.models()):
+        engines.append((hers.engine, hers.context_tokens, hers.grpo is not None))
+    for engine, length, gets_weights in engines:
+        if engine.vllm is not None:
+            require_vllm()
+        if engine.vllm_server is not None:
+            await require_servers(engine.vllm_server, length, trains=gets_weights)
 
 
 async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:
@@ -88,12 +92,13 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:
     """What a run reads again and again, and nobody must write over: domain, model, recorded users."""
-    model = run.spec.model.path
+    hers = run.spec.user_model
+    models = [run.spec.model.path, None if hers is None else hers.model.path]
     domain = run.resolve(run.spec.domain)
     folder = domain if domain.is_dir() else domain.parent
     recorded = [user.replay.file for user in run.spec.users() if user.replay]
     return [
         domain,
-        *([run.resolve(model)] if model else []),
+        *(run.resolve(model) for model in models if model),
         *(folder / file for file in recorded),
     ]

@@ -23,6 +23,7 @@ _HOW = (
     "grpo.max_skipped",
     *(f"engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env", "weights_dir")),
     *(f"engine.vllm_server.{key}" for key in ("timeout_s", "sync_timeout_s", "trainer_address")),
+    *(f"user_model.engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env")),
     *(f"rollout.{key}" for key in ("concurrency", "at_once.*", "deadline_s", "message_s")),
     *(f"rollout.{key}" for key in ("reply_s", "attempts", "retry_wait_s", "max_fault_rate")),
     *(f"user.{key}" for key in ("llm.base_url", "llm.api_key_env", "llm.timeout_s")),

@@ -139,6 +139,7 @@ def rolling_out(
         observer=at.observation,
         load=load_of(policy),
         perturb=run.rollout.perturb,
+        user_model=at.user_model,
     )
     return open_groups(
         source,

@@ -12,6 +12,7 @@ from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, tr
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec
 from muarl.spec.finding import Finding
+from muarl.spec.model import ColdStartSpec
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -76,10 +77,16 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
     if spec.cold_start is not None:
-        task = domain.tasks(spec.cold_start.split)[0]
-        domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
-        try:
-            domain.expert(task, spec.cold_start.imperfections, generator(0))
-        except SpecError as error:
-            for problem in error.problems:
-                yield Finding(("cold_start", "imperfections"), problem.message)
+        yield from _expert(domain, spec.cold_start, ("cold_start",))
+    if spec.user_model is not None and spec.user_model.cold_start is not None:
+        yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _expert(domain: Domain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
+    task = domain.tasks(spec.split)[0]
+    domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+    try:
+        domain.expert(task, spec.imperfections, generator(0))
+    except SpecError as error:
+        for problem in error.problems:
+            yield Finding((*loc, "imperfections"), problem.message)

@@ -11,6 +11,9 @@ batches.jsonl        what each update was made from, before it was made
 model/               the tokenizer and the newest weights, in Hugging Face form
 best/                the same of the iteration that did best in validation, under its number
 checkpoint/          weights, optimizer and counters, for --resume
+user_model/          likewise of users who are a model: tokenizer and weights,
+user_checkpoint/     checkpoints, and
+user_past/           weights of past users
 grid.json            of a grid: what was found
 report.html          written by `muarl report`
 """
@@ -51,6 +54,7 @@ _FIRST |= {LOCK} | {f"{name}.new" for name in (*_FIRST, "spec.resolved.yaml")}
 _TOLD_BY = {
     "floor": ("name",),
     "cold_start": ("step",),
+    "user_cold_start": ("step",),
     "eval": ("phase", "temperature"),
     "iteration": ("iteration",),
     "validation": ("iteration", "success"),
@@ -73,6 +77,9 @@ class RunFolder:
         self.model = path / "model"
         self.best = path / "best"
         self.checkpoint = path / "checkpoint"
+        self.user_model = path / "user_model"
+        self.user_checkpoint = path / "user_checkpoint"
+        self.user_past = path / "user_past"
         self.batches = BatchLog(path / "batches.jsonl")
         self.spec = path / "spec.resolved.yaml"
         self.plan = path / "plan.json"
@@ -243,7 +250,7 @@ class RunFolder:
         """Append one line to the metrics.
 
         Args:
-            kind: cold_start, iteration, validation, eval, floor or rollout.
+            kind: cold_start, user_cold_start, iteration, validation, eval, floor or rollout.
             fields: What else it says.
 
         Raises:

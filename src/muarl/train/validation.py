@@ -22,7 +22,7 @@ from muarl.scheduler.dialogues import load_of
 from muarl.spec import GrpoSpec, RunSpec
 from muarl.spec.run import EvalSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.policy_model import save_with_tokenizer
+from muarl.train.models import save_with_tokenizer
 from muarl.train.weights import Engine
 
 _log = logging.getLogger(__name__)
@@ -90,6 +90,7 @@ class Validation:
             done=at.done,
             stop=at.stop,
             observer=at.observation,
+            user_model=at.user_model,
         ).by(
             lambda _task, _key: policy,
             phase=f"validation:{done}",
@@ -154,6 +155,11 @@ def validated(run: RunSpec) -> RunSpec:
     assert run.grpo is not None
     spec = run.grpo.validation
     assert spec is not None
-    plays = EvalSpec(split=spec.split, episodes=spec.episodes, temperatures=[spec.temperature])
+    plays = EvalSpec(
+        split=spec.split,
+        episodes=spec.episodes,
+        temperatures=[spec.temperature],
+        user=run.eval.user,
+    )
     grpo = run.grpo.model_copy(update={"validation": None})
     return run.model_copy(update={"eval": plays, "grpo": grpo})

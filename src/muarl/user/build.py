@@ -11,11 +11,13 @@ from muarl.spec.user import (
     LlmUserSpec,
     ReplayUserSpec,
     SimulatorUserSpec,
+    SpokenUserSpec,
     UserKindSpec,
     WordedUserSpec,
 )
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
+from muarl.user.speaker import Mute, Speaker
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
@@ -31,8 +33,22 @@ class Users:
         self._clients: dict[tuple[object, ...], ChatClient] = {}
         self._recorded: dict[str, Recorded] = {}
 
-    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
+    def user(
+        self,
+        who: UserKindSpec,
+        task: TaskSpec,
+        persona: str,
+        seed: int,
+        speaker: Speaker | None = None,
+    ) -> User:
         """A user for one dialogue.
+
+        Args:
+            who: Her kind.
+            task: What she wants.
+            persona: How she is.
+            seed: Of her draws.
+            speaker: Samples the messages of one who is a model; without it she is mute.
 
         Raises:
             SpecError: Domain or task lack what this kind of user needs.
@@ -40,7 +56,9 @@ class Users:
         """
         manner = self._spec.personas[persona]
         if who.llm is not None:
-            return self._llm(who.llm, task, manner, seed)
+            return self._spoken(who.llm, task, manner, seed, self._client(who.llm))
+        if who.model is not None:
+            return self._spoken(who.model, task, manner, seed, speaker or Mute())
         if who.worded is not None:
             return self._worded(who.worded, task, manner, seed)
         if who.simulator is not None:
@@ -67,7 +85,14 @@ class Users:
             seed=seed,
         )
 
-    def _llm(self, spec: LlmUserSpec, task: TaskSpec, manner: PersonaSpec, seed: int) -> User:
+    def _spoken(
+        self,
+        spec: SpokenUserSpec,
+        task: TaskSpec,
+        manner: PersonaSpec,
+        seed: int,
+        speaker: Speaker,
+    ) -> User:
         from muarl.user.contract import Contract
         from muarl.user.llm import LlmUser
         from muarl.user.steering import NEED_SCRIPT
@@ -85,7 +110,7 @@ class Users:
             persona=manner,
             goal=task.goal,
             seed=seed,
-            client=self._client(spec),
+            client=speaker,
             contract=Contract.of(task, manner, script),
             script=script,
             knobs=knobs,

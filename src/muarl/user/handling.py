@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from muarl.http.chat_client import ChatCall, ChatClient, ChatMessage, ChatReply, strip_reasoning
+from muarl.http.chat_client import ChatCall, ChatMessage, ChatReply, strip_reasoning
 from muarl.messages import ToolCall
 from muarl.user.protocol import Device
+from muarl.user.speaker import Speaker
 
 
 async def speak(
-    client: ChatClient,
+    client: Speaker,
     messages: Sequence[ChatMessage],
     device: Device,
     *,
@@ -63,13 +64,13 @@ async def speak(
         text = strip_reasoning(answer.text)
         deeds.append(ChatMessage("assistant", text, tool_calls=answer.calls))
         for call in answer.calls:
-            result = await device.call(_parsed(call))
+            result = await device.call(parsed_call(call))
             told = result.as_message().content
             deeds.append(ChatMessage("tool", told, tool_call_id=call.id))
         number += 1
 
 
-def _parsed(call: ChatCall) -> ToolCall:
+def parsed_call(call: ChatCall) -> ToolCall:
     """A call as she wrote it; what cannot be read is hers to be told of."""
     name, text = call.function.name, call.function.arguments
     try:

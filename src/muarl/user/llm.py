@@ -18,7 +18,7 @@ from muarl.http.chat_client import ChatClient, ChatMessage, ChatReply, strip_rea
 from muarl.record import UserReply
 from muarl.seeds import derive_seed, generator
 from muarl.spec import KnobsSpec, PersonaSpec, UserScriptSpec
-from muarl.spec.user import LlmUserSpec
+from muarl.spec.user import LlmUserSpec, SpokenUserSpec
 from muarl.spoken import may_say
 from muarl.user.candidates import Candidate, ask_for, candidates_in, draw
 from muarl.user.contract import Contract
@@ -28,6 +28,7 @@ from muarl.user.knobs import Dice
 from muarl.user.knobs.slips import slip
 from muarl.user.protocol import Device
 from muarl.user.role import ACTING_RULES, RULES, STOP, role_of
+from muarl.user.speaker import Speaker
 from muarl.user.steering import PLAIN, Direction, Steering
 
 _EXCERPT = 200
@@ -42,34 +43,31 @@ class LlmUser:
     """One dialogue's LLM user.
 
     Args:
-        spec: Endpoint, model, sampling and guards.
+        spec: Sampling and guards.
         persona: How she is.
         goal: What she wants, in words.
-        seed: Her draws follow from it, as far as the endpoint honours seeds.
-        client: Who is asked; by default one made from `spec`.
+        seed: Her draws follow from it, as far as who is asked honours seeds.
+        client: Who is asked.
         contract: What she is held to; by default, that she knows no more than her goal.
         script: Understands the policy, for knobs that depend on what it does.
         knobs: What she is steered to; by default the persona's.
-
-    Raises:
-        SetupError: The endpoint's URL or key is missing.
     """
 
     def __init__(
         self,
-        spec: LlmUserSpec,
+        spec: SpokenUserSpec,
         *,
         persona: PersonaSpec,
         goal: str,
         seed: int,
-        client: ChatClient | None = None,
+        client: Speaker,
         contract: Contract | None = None,
         script: UserScriptSpec | None = None,
         knobs: KnobsSpec | None = None,
     ) -> None:
         self._spec = spec
         self._seed = seed
-        self._client = client or chat_client(spec)
+        self._client = client
         self._contract = contract or Contract(known=(goal, persona.style, *persona.goals))
         self._dice = Dice(persona.knobs if knobs is None else knobs, seed)
         self._steering = Steering(self._dice, self._contract, script)
@@ -130,7 +128,7 @@ class LlmUser:
                 act = direction.act or ("stop" if stop else "" if self._heard else "open")
                 return self._deliver(text, stop, act, tuple(breaches))
         raise UserError(
-            f"the user model {self._spec.model!r} gave no usable message in {self._spec.tries} "
+            f"the user model {self._client.model!r} gave no usable message in {self._spec.tries} "
             f"tries: the last {why}: {excerpt!r}",
             kind,
         )
