@@ -112,8 +112,8 @@ def test_a_server_has_a_name_even_if_it_is_given_none(server: ToolsSpec, name: s
             "tools:\n  command: [x]\n  headers: {a: b}\n",
             (
                 "7:3: unknown field 'headers'; fields here: name, hidden, limits, setup, state, "
-                "external, at_once, start_timeout_s, call_timeout_s, max_result_chars, on_crash, command, env, "
-                "secrets, files, stateless, pool, world_resource"
+                "external, at_once, start_timeout_s, call_timeout_s, max_result_chars, on_crash, "
+                "verbatim, command, env, secrets, files, stateless, pool, world_resource"
             ),
         ),
         (

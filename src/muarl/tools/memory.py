@@ -16,7 +16,7 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import UnexpectedToolError
 
-from muarl.authors import RAISED, blame, let_others_pass
+from muarl.authors import RAISED, as_exceptions, blame, let_others_pass
 from muarl.errors import ToolServerError
 from muarl.messages import ToolSpec
 from muarl.tools.carrier import DEFAULT_LIMITS, Carrier, Limits
@@ -137,6 +137,10 @@ def _contain(server: MCPServer) -> None:
     call_tool = server.call_tool
 
     async def contained(name: str, *arguments: Any, **more: Any) -> Any:
+        # Here, since a server may be given tools at any time.
+        tool = server._tool_manager.get_tool(name)
+        if tool is not None and not tool.is_async and not isinstance(tool.fn, _InThread):
+            tool.fn = _InThread(tool.fn)
         try:
             return await call_tool(name, *arguments, **more)
         except Exception:
@@ -146,3 +150,18 @@ def _contain(server: MCPServer) -> None:
             raise UnexpectedToolError(f"Error executing tool {name}") from error
 
     vars(server)["call_tool"] = contained
+
+
+class _InThread:
+    """A plain `def`, which the SDK runs in a thread, and which raises nothing but an `Exception` there.
+
+    A GeneratorExit out of a thread would not reach the call: asyncio throws it into the task, and
+    Python closes all coroutines in it instead of passing it through them.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        with as_exceptions():
+            return self._function(*arguments, **more)
