@@ -1,7 +1,7 @@
-"""`muarl import tau1|tau2 --from PATH --to FOLDER`: a public benchmark's tasks as domains of muarl.
+"""`muarl import tau1|tau2|acebench --from PATH --to FOLDER`: a public benchmark's tasks as domains of muarl.
 
-PATH is your copy of sierra-research/tau-bench (tau1) or tau2-bench (tau2): a checkout, or the folder of an
-installed package. Nothing is downloaded, and nothing of it is executed. Its files are recognised by
+PATH is your copy of sierra-research/tau-bench (tau1), tau2-bench (tau2) or ACEBench (acebench): a checkout,
+or the folder of an installed package. Nothing is downloaded, and nothing of it is executed. Its files are recognised by
 their hashes, so that a score says of which version it is. See docs/benchmarks.md.
 """
 
@@ -17,7 +17,7 @@ from muarl.errors import SetupError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("benchmark", choices=("tau1", "tau2"), help="which benchmark")
+    parser.add_argument("benchmark", choices=("tau1", "tau2", "acebench"), help="which benchmark")
     parser.add_argument(
         "--from", dest="source", type=Path, required=True, metavar="PATH", help="your copy of it"
     )
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="domains",
         choices=("retail", "airline", "telecom", "mock"),
-        help="which of its domains, once for each; left out, all",
+        help="tau1, tau2: which of its domains, once for each; left out, all",
     )
     parser.add_argument(
         "--version",
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.source.is_dir():
         raise SetupError(f"there is no folder {args.source}; --from names your copy")
+    if args.benchmark == "acebench":
+        return _import_acebench(args)
     if (args.judge_model is None) != (args.judge_url is None):
         raise SetupError("--judge-model and --judge-url go together")
     if args.benchmark == "tau1":
@@ -114,4 +116,19 @@ def run(args: argparse.Namespace) -> int:
         answer(f"{folder}: {made.summary} Tasks: {counts}")
         for note in made.notes:
             remark(f"{folder}: {note}")
+    return 0
+
+
+def _import_acebench(args: argparse.Namespace) -> int:
+    from muarl.compat.acebench.importer import write_domains
+
+    if args.domains:
+        raise SetupError(
+            "acebench has no --domain: its domains are made of what tasks have in common"
+        )
+    written = write_domains(
+        args.source, args.to, accept_unknown=args.accept_unknown, overwrite=args.overwrite
+    )
+    for folder in written:
+        answer(str(folder))
     return 0
