@@ -67,6 +67,11 @@ ELSEWHERE = {
     ".venv/bin/muarl check clinic": "tests/docs/test_sql_page.py does",
     ".venv/bin/muarl play clinic/move-ann --as agent": "likewise",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
+    ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
+    "tests/compat/test_import_tau.py imports what is recorded",
+    ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
+    "tests/compat/acebench does",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
