@@ -367,7 +367,7 @@ class VllmPolicy:
         started = family(self._processes)
         self._engine.shutdown(timeout=SHUTDOWN_S)
         # vLLM shuts down again when it is collected: let that be now, not at interpreter exit.
-        del self._engine
+        del self._engine, self._adapters
         # An engine that had to be killed is not reaped by vLLM, and its workers outlive it.
         for process in self._processes:
             process.join(SHUTDOWN_S)
