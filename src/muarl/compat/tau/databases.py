@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from muarl.compat.conformance import UpstreamData
-from muarl.compat.tau import airline, mock, phone, retail, telecom
-from muarl.compat.tau.airline import Tau1Airline, Tau2Airline
+from muarl.compat.tau import airline_tau2, mock, phone_tasks, retail_tau2, telecom
+from muarl.compat.tau.airline_tau1 import Tau1Airline
 from muarl.compat.tau.environment import Task, Tau2Environment
-from muarl.compat.tau.retail import Tau1Retail, Tau2Retail
+from muarl.compat.tau.retail_tau1 import Tau1Retail
 from muarl.compat.tau.toolkit import Toolkit
 from muarl.world import World
 
@@ -54,8 +54,8 @@ def _as_it_is(db: Any) -> Any:
 
 
 _TAU2 = {
-    "retail": Tau2Domain(Tau2Retail, ("db.json",), retail.tau2_database),
-    "airline": Tau2Domain(Tau2Airline, ("db.json",), airline.tau2_database),
+    "retail": Tau2Domain(retail_tau2.Tau2Retail, ("db.json",), retail_tau2.tau2_database),
+    "airline": Tau2Domain(airline_tau2.Tau2Airline, ("db.json",), airline_tau2.tau2_database),
     "mock": Tau2Domain(
         mock.MockAgent, ("db.json", "user_db.json"), _as_it_is, mock.MockUser, _as_it_is
     ),
@@ -63,8 +63,8 @@ _TAU2 = {
         telecom.TelecomAgent,
         ("db.toml", "user_db.toml"),
         telecom.agent_database,
-        phone.TelecomUser,
-        phone.user_database,
+        phone_tasks.TelecomUser,
+        phone_tasks.user_database,
         telecom.TelecomEnvironment,
     ),
 }
