@@ -39,6 +39,7 @@ from muarl.spec.run import RolloutSpec, RunSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 from muarl.train.run_folder import RunFolder
 from muarl.user import User
+from muarl.user.speaker import Speaker
 
 DESK = Path(__file__).resolve().parent.parent / "domains" / "desk"
 PHASE = "users"
@@ -118,8 +119,15 @@ class Populated(Domain):
         self._name = name
         self.reader = EpisodeReader(self, user=name)
 
-    def user(self, who: UserKindSpec, task: TaskSpec, persona: str, seed: int) -> User:
-        honest = super().user(who, task, persona, seed)
+    def user(
+        self,
+        who: UserKindSpec,
+        task: TaskSpec,
+        persona: str,
+        seed: int,
+        speaker: Speaker | None = None,
+    ) -> User:
+        honest = super().user(who, task, persona, seed, speaker)
         planted: dict[str, Callable[[], User]] = {
             "leaky": lambda: Leaky(honest, self.reader.before(task, persona)),
             "early": lambda: Early(honest, self.reader.before(task, persona)),

@@ -147,7 +147,7 @@ def check_advantages(groups: Sequence[Group]) -> None:
     """What is trained on is what would be, had the lost episodes never been planned."""
     from muarl.train.grpo import training_set  # torch takes seconds, and not all who come need it
 
-    samples, advantages, _ = training_set(groups, GrpoSpec())
+    found = training_set(groups, GrpoSpec())
     expected: list[tuple[int, float]] = []
     for group in groups:
         kept = [e for e in group.episodes if not e.outcome.is_fault]
@@ -158,8 +158,8 @@ def check_advantages(groups: Sequence[Group]) -> None:
         for episode, reward in zip(kept, rewards, strict=True):
             advantage = (reward - mean) / (deviation + 1e-6)
             expected += [(id(sample), advantage) for sample in episode.samples]
-    assert [id(sample) for sample in samples] == [sample for sample, _ in expected]
-    assert advantages == pytest.approx([advantage for _, advantage in expected])
+    assert [id(sample) for sample in found.samples] == [sample for sample, _ in expected]
+    assert found.advantages == pytest.approx([advantage for _, advantage in expected])
 
 
 def num_lost(groups: Sequence[Group]) -> int:

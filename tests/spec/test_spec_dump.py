@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from muarl.spec import RunSpec, TasksFile, dump_spec, load_spec
 from muarl.spec.document import parse_document
 from muarl.spec.grpo import GrpoSpec
-from muarl.spec.model import ModelSpec, TinyModelSpec
+from muarl.spec.model import PolicyModelSpec, TinyModelSpec
 from muarl.spec.run import EvalSpec
 from muarl.spec.task import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
 
@@ -116,7 +116,9 @@ runs = st.builds(
     version=st.just(1),
     domain=text,
     seed=st.integers(-(2**62), 2**62),
-    model=st.builds(ModelSpec, tiny=st.builds(TinyModelSpec, vocab_size=st.integers(300, 9999))),
+    model=st.builds(
+        PolicyModelSpec, tiny=st.builds(TinyModelSpec, vocab_size=st.integers(300, 9999))
+    ),
     grpo=st.none() | st.builds(GrpoSpec, lr=st.floats(1e-300, 1e300)),
     eval=st.builds(EvalSpec, temperatures=st.lists(st.floats(0, 9), min_size=1, max_size=2)),
 )
