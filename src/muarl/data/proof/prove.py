@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from muarl.data.proof.again import again_findings, made_again_findings
 from muarl.data.proof.duplicates import duplicate_findings
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
@@ -169,6 +170,7 @@ class _Prover:
         proof.tools = [tool.name for tool in self._tools]
         proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
+        proof.findings += made_again_findings(subject)
         proof.findings += name_findings(subject, self._tools, self._user_tools)
         proof.findings += _speech_findings(subject)
         self._on_step("splits")
@@ -178,8 +180,14 @@ class _Prover:
             return
         self._on_step("gold calls")
         await self._prove_gold()
+        self._on_step("gold calls, once more")
+        of_tasks = ((task, self._gold.get(task.id)) for task in subject.all_tasks())
+        runs = [(task, run) for task, run in of_tasks if run is not None]
+        proof.findings += await again_findings(subject, runs)
         await self._prove_sync()
-        if any(finding.check in (Check.GOLD, Check.SYNC) for finding in proof.findings):
+        if any(
+            finding.check in (Check.GOLD, Check.AGAIN, Check.SYNC) for finding in proof.findings
+        ):
             return
         self._on_step("reads")
         await self._prove_reads()
@@ -208,7 +216,7 @@ class _Prover:
 
     async def _prove_sync(self) -> None:
         """One finding says it of all tasks."""
-        if any(finding.check is Check.GOLD for finding in self.proof.findings):
+        if any(finding.check in (Check.GOLD, Check.AGAIN) for finding in self.proof.findings):
             return
         for tasks in self.subject.tasks.values():
             for task in spread(tasks, self._dialogues):
@@ -222,20 +230,22 @@ class _Prover:
         reads = reads_of(subject, self._tools, self._user_tools)
         public = public_words(subject, self._tools)
         found: list[ProofFinding] = []
+        runs: list[tuple[TaskSpec, GoldRun]] = []
         for tasks in subject.tasks.values():
             for task in spread(tasks, self._dialogues):
                 try:
-                    more, used = await read_findings(subject, task, self._gold[task.id], reads)
+                    more, run = await read_findings(subject, task, self._gold[task.id], reads)
                 except RewardError as error:
-                    more, used = (
-                        [subject.about_task(Check.READS, task, ("reward",), str(error))],
-                        set(),
-                    )
+                    found.append(subject.about_task(Check.READS, task, ("reward",), str(error)))
+                    continue
                 found += more
-                self._used |= used
+                runs.append((task, run))
+                self._used |= run.tools
             for task in tasks:
                 found += await reach_findings(subject, task, public, reads)
                 found += deed_findings(subject, task)
+        if not found:
+            found += await again_findings(subject, runs)
         self.proof.findings += found
 
     async def _prove_dialogues(self) -> None:
