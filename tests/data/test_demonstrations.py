@@ -107,8 +107,8 @@ async def test_dialogues_that_end_in_a_fault_are_refused(
     [
         ("import sys; sys.exit(0)", "the agent raised SystemExit: 0"),
         ("raise KeyboardInterrupt", "the agent raised KeyboardInterrupt"),
-        ("return 3", "the agent raised TypeError: expected an assistant's Message, got 3"),
-        ("return last", "the agent raised TypeError: expected an assistant's Message, got Message"),
+        ("return 3", "the agent's `act` returned 3, which is no message of an assistant's; let it"),
+        ("return last", "the agent's `act` returned Message"),
     ],
 )
 async def test_an_expert_that_exits_or_says_no_message_is_a_fault(

@@ -76,7 +76,7 @@ async def test_another_attempt_draws_anew_so_a_seeded_fault_does_not_recur_L2(
     bad = {episode_seed(key, "user") for key in keys[:3]}
     seeds: list[int] = []
 
-    def user(who: object, task: object, persona: str, seed: int) -> SeededFault:
+    def user(who: object, task: object, persona: str, seed: int, speaker: object) -> SeededFault:
         seeds.append(seed)
         return SeededFault(seed, bad)
 

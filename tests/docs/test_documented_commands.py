@@ -51,8 +51,8 @@ PLAN = [
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
-    f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
+    f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
     f"{USERS} runs/users/honest runs/users/leaky runs/users/agreeable runs/users/early runs/users/flipped",
     f"{USERS} runs/users/agreeable --reference runs/users/honest",
@@ -67,6 +67,11 @@ ELSEWHERE = {
     ".venv/bin/muarl check clinic": "tests/docs/test_sql_page.py does",
     ".venv/bin/muarl play clinic/move-ann --as agent": "likewise",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",
+    ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
+    "tests/compat/test_import_tau.py imports what is recorded",
+    ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
+    "tests/compat/acebench does",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",

@@ -83,7 +83,7 @@ def test_a_checkpoint_is_a_model_folder_and_holds_no_pickle(tmp_path: Path) -> N
     assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}
 
 
-@pytest.mark.parametrize("dies_in", ["save_model", "save_file", "weights_checksum"])
+@pytest.mark.parametrize("dies_in", ["save_model", "save_file", "tensors_checksum"])
 def test_killed_while_saving_the_one_before_is_still_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:

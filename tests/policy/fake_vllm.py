@@ -35,6 +35,7 @@ class FakeVllm:
         is_paused: Between /pause and /resume.
         heeds_temperature: It was started with processed log-probs.
         has_dev_mode: Its weights can be exchanged.
+        adapters: Name to what its log-probs follow from; None: the routes for adapters are shut.
         refuses: Paths that are answered with 500.
         messages: Prompts it was asked to go on from, the looks at it left out.
     """
@@ -48,6 +49,7 @@ class FakeVllm:
         self.is_paused = False
         self.heeds_temperature = True
         self.has_dev_mode = True
+        self.adapters: dict[str, str] | None = None
         self.refuses: set[str] = set()
         self.messages: list[list[int]] = []
         self.headers: dict[str, str] = {}
@@ -73,6 +75,8 @@ class FakeVllm:
             if isinstance(said, dict):
                 said["request_id"] = f"generate-tokens-{asked['request_id']}"
             return said
+        if self.adapters is not None and "lora" in path:
+            return self._change_adapters(path, request.json())
         if not self.has_dev_mode:
             return NOT_FOUND
         match path:
@@ -96,13 +100,28 @@ class FakeVllm:
                 return NOT_FOUND
         return {"status": "done"}
 
+    def _change_adapters(self, path: str, asked: dict[str, Any]) -> Any:
+        assert self.adapters is not None
+        match path, asked:
+            case "/v1/load_lora_adapter", {"lora_name": name, "lora_path": folder}:
+                self.adapters[name] = read_weights(folder, "adapter_model.safetensors")
+            case "/v1/unload_lora_adapter", {"lora_name": name} if name in self.adapters:
+                del self.adapters[name]
+            case _:
+                return HttpAnswer(400, b'{"error": "no such adapter"}')
+        return "Success"
+
     def _generate(self, asked: dict[str, Any]) -> Any:
+        adapter = asked.get("model")
+        if adapter is not None and adapter not in (self.adapters or {}):
+            return HttpAnswer(404, b'{"error": "The model does not exist."}')
+        weights = (self.adapters or {}).get(adapter, self.weights)
         sampling = asked["sampling_params"]
         assert sampling["ignore_eos"] is True
         prompt = asked["token_ids"]
         if "prompt_logprobs" in sampling:
             is_look = prompt[:4] == LOOK_PROMPT
-            scores = [-1.0] * (len(prompt) - 1) if is_look else scores_of(self.weights, prompt)
+            scores = [-1.0] * (len(prompt) - 1) if is_look else scores_of(weights, prompt)
             return self._reply([0], [-1.0]) | {
                 "prompt_logprobs": [
                     None,
@@ -130,13 +149,13 @@ class FakeVllm:
         return {"choices": [choice], "prompt_logprobs": None}
 
 
-def read_weights(folder: str) -> str:
+def read_weights(folder: str, file: str = "model.safetensors") -> str:
     """Weights that a test saved: the values of a tensor, as text."""
     from pathlib import Path
 
     from safetensors.torch import load_file
 
-    return str(load_file(Path(folder) / "model.safetensors")["w"].tolist())
+    return str(load_file(Path(folder) / file)["w"].tolist())
 
 
 def scores_of(weights: str, ids: list[int]) -> list[float]:

@@ -185,3 +185,25 @@ def test_what_it_comes_to_can_be_written_and_read(base: Path, tmp_path: Path) ->
     spec = load_run(base, settings=["engine=vllm", "seed=4"]).spec
     path = write(tmp_path / "whole.yaml", dump_spec(spec, defaults=True))
     assert load_spec(path, RunSpec).spec == spec
+
+
+def test_a_key_beside_a_choice_is_merged_and_leaves_the_choice_alone(base: Path) -> None:
+    model = load_run(base, settings=["model.lora.rank=4"]).spec.model
+    assert (model.tiny and model.tiny.num_layers) == 2
+    assert (model.lora and model.lora.rank) == 4
+    (base.parent / "m").mkdir()
+    settings = ["model.lora.rank=4", f"model.path={base.parent / 'm'}"]
+    model = load_run(base, settings=settings).spec.model
+    assert model.tiny is None, "another model"
+    assert (model.lora and model.lora.rank) == 4, "and still adapters"
+
+
+def test_dropout_of_adapters_is_refused_with_the_reason(base: Path) -> None:
+    (problem,) = refused(base, settings=["model.lora.dropout=0.1"])
+    assert "must be 0: the sampler has no dropout" in problem
+
+
+def test_adapters_do_not_go_where_whole_weights_are_sent(base: Path) -> None:
+    servers = "engine={vllm_server: {endpoints: ['http://127.0.0.1:8000'], sync: nccl}}"
+    (problem,) = refused(base, settings=["model.lora.rank=4", servers])
+    assert "nccl sends whole weights, and with model.lora only adapters are sent" in problem

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import anyio
 import torch
-from muarl.train.policy_model import open_model
 from short_run import ready_model, write_run
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -15,6 +14,7 @@ from muarl.domain import load_domain_of
 from muarl.kernel.model import load_model
 from muarl.render import TextTokenizer
 from muarl.spec import load_run
+from muarl.train.models import open_model
 
 
 def test_transformers_loads_model_and_tokenizer_as_they_are() -> None:

@@ -7,6 +7,7 @@ import errno
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, Protocol
 
 from muarl import __version__
@@ -22,6 +23,7 @@ from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
 
 VERBS = {
     "init": "write a new domain that passes check, to begin from",
+    "import": "a public benchmark's tasks, from your copy of it, as domains",
     "play": "be the user, or the agent, of a domain yourself",
     "serve": "serve a domain's tools to any MCP client",
     "check": "prove a domain sound, without any model",
@@ -35,7 +37,7 @@ VERBS = {
     "report": "write the HTML report of a run",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
-"""Verb to summary; the verb `x` lives in `muarl.cli.x`."""
+"""Verb to summary; the verb `x` lives in `muarl.cli.x`, and `import` in `muarl.cli.import_`."""
 
 USAGE = 2
 """Exit code of wrong usage; an error's own is its `exit_code`."""
@@ -125,7 +127,8 @@ def _dispatch(verb: str, rest: list[str]) -> int:
 
 
 def _module(verb: str) -> Verb:
-    module: Verb = import_module(f"muarl.cli.{verb}")
+    name = f"{verb}_" if iskeyword(verb) else verb
+    module: Verb = import_module(f"muarl.cli.{name}")
     return module
 
 

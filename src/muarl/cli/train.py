@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         return answer_run(located)
     prepare_torch(located.spec.threads)
     from muarl.cli._watching import require_spans, watched
+    from muarl.kernel.lora import require_peft
     from muarl.train.loop import train
     from muarl.train.ready import files_of_run, require_engine
     from muarl.train.run_domain import content_of_run, ready_domain
@@ -58,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
     spec = located.spec
     require_spans(args)
+    if spec.model.lora is not None:
+        require_peft()
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     tell("reading the domain and its tasks")

@@ -81,6 +81,11 @@ class UpstreamData:
         data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         return json.loads(data)
 
+    def json_lines(self, path: str) -> list[Any]:
+        """The JSON values of a file that has one a line."""
+        lines = (self.folder / path).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.strip()]
+
     def toml(self, path: str) -> Any:
         """A TOML file."""
         return tomllib.loads((self.folder / path).read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 Reading order, a page each:
 
     model       build, load, save a causal language model
+    lora        adapters beside its weights, which are trained instead of them
     batch       samples -> micro-batches that share a prefix
     attention   who sees whom, in the form that an attention path takes
     backbone    final hidden states, the prefix computed once, layers computed again if wanted

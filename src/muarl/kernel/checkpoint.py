@@ -3,7 +3,8 @@
     checkpoint/
         000003/                 a complete older one, in case
         000004/                 the newest
-            config.json, model.safetensors    in Hugging Face form
+            config.json, model.safetensors    in Hugging Face form; or, where adapters are trained,
+            adapter_config.json, adapter_model.safetensors    those alone, in peft's form
             optimizer.safetensors             moments and counters of the optimizer
             state.json                        counters, and checksums of the two above
         .000005.writing/        what a killed process left; the next save removes it
@@ -21,17 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
-from muarl.kernel.model import (
-    copy_weights,
-    load_model,
-    save_model,
-    tensors_checksum,
-    weights_checksum,
-)
+from muarl.kernel.lora import adapter_weights, has_adapters, read_adapters, save_adapters
+from muarl.kernel.model import load_model, save_model, tensors_checksum
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
 from muarl.record.whole import whole_folder
@@ -73,13 +72,16 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
     older = _complete(folder)
     target = folder / f"{int(older[-1].name) + 1 if older else 1:06d}"
     with whole_folder(target) as draft:
-        save_model(trainer.model, draft)
+        if has_adapters(trainer.model):
+            save_adapters(trainer.model, draft)
+        else:
+            save_model(trainer.model, draft)
         state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
         save_file(state, draft / "optimizer.safetensors")
         content = {
             "version": CHECKPOINT_VERSION,
             "num_updates": trainer.num_updates,
-            "weights": weights_checksum(trainer.model),
+            "weights": tensors_checksum(trained_weights(trainer.model)),
             "optimizer": tensors_checksum(state),
             "counters": dict(counters),
         }
@@ -131,12 +133,12 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     path = complete[-1]
     state = _read_state(path)
     try:
-        saved = load_model(path, dtype=trainer.model.dtype)
+        saved = read_weights(trainer.model, path, path)
         moments = load_file(path / "optimizer.safetensors")
     except (OSError, SafetensorError, SetupError) as error:
         raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
     for what, found, expected in (
-        ("weights are", weights_checksum(saved), state.weights),
+        ("weights are", tensors_checksum(saved), state.weights),
         ("optimizer state is", tensors_checksum(moments), state.optimizer),
     ):
         if found != expected:
@@ -144,14 +146,44 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
                 f"checkpoint `{path}` is damaged: its {what} not what it was saved with. "
                 "Remove the folder to resume from the one before"
             )
-    ours, theirs = (dict(model.named_parameters()) for model in (trainer.model, saved))
-    shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, theirs)]
+    ours = trained_weights(trainer.model)
+    shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, saved)]
     if shapes[0] != shapes[1]:
         raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
     trainer.optimizer.load_state(moments)
-    copy_weights(saved, trainer.model)
+    set_weights(trainer.model, saved)
     trainer.num_updates = state.num_updates
     return state.counters
+
+
+def trained_weights(model: PreTrainedModel) -> Mapping[str, Tensor]:
+    """What training may move, by name: the adapters if it has any, else all parameters."""
+    return adapter_weights(model) or dict(model.named_parameters())
+
+
+def set_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
+    """Give a model other values of what is trained, in place."""
+    with torch.no_grad():
+        for name, parameter in trained_weights(model).items():
+            parameter.copy_(weights[name])
+
+
+def read_weights(
+    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path
+) -> Mapping[str, Tensor]:
+    """What was saved of them, by name.
+
+    Args:
+        model: They are meant for it.
+        weights_dir: Folder of a model without adapters, if `model` has none.
+        adapters_dir: Folder of adapters, if it has some.
+
+    Raises:
+        SetupError: There is nothing of the kind there, or it is damaged.
+    """
+    if has_adapters(model):
+        return read_adapters(model, adapters_dir)
+    return dict(load_model(weights_dir, dtype=model.dtype).named_parameters())
 
 
 def _complete(folder: Path) -> list[Path]:

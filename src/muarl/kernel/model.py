@@ -20,6 +20,7 @@ from transformers.utils.logging import (
 
 from muarl.errors import SetupError
 from muarl.kernel.attention import caps_scores
+from muarl.kernel.lora import has_adapters, merged_weights
 from muarl.record.saving import saving
 from muarl.spec.model import TinyModelSpec
 
@@ -111,12 +112,16 @@ def copy_weights(source: PreTrainedModel, target: PreTrainedModel) -> None:
 def save_model(model: PreTrainedModel, path: Path) -> None:
     """Write config.json and model.safetensors; transformers and vLLM load the folder.
 
+    Adapters are merged into what is written; the model keeps them.
+
     Raises:
         RecordError: The disk refused.
     """
     with saving(path, SafetensorError), _no_progress_bars():
         path.mkdir(parents=True, exist_ok=True)
-        model.save_pretrained(path)
+        model.save_pretrained(
+            path, state_dict=merged_weights(model) if has_adapters(model) else None
+        )
 
 
 @contextmanager

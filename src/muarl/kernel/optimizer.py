@@ -12,6 +12,7 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
+from muarl.kernel.lora import adapter_weights
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.model import ColdStartSpec
 
@@ -92,7 +93,7 @@ def adamw(
     seen tokens away.
 
     Args:
-        model: Whose parameters are trained.
+        model: Whose parameters are trained; of one with adapters, those alone.
         freeze_embeddings: Leave embeddings and output layer as they are.
         weight_decay: Decoupled.
         bits: Of each number of the state. With 8, blocks of 256 share a scale (arXiv 2110.02861);
@@ -101,10 +102,7 @@ def adamw(
     Raises:
         SetupError: 8 bits are asked for and bitsandbytes is not installed.
     """
-    frozen = _embeddings(model) if freeze_embeddings else set()
-    for parameter in model.parameters():
-        parameter.requires_grad_(parameter not in frozen)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = _trained(model, _embeddings(model) if freeze_embeddings else set())
     part = _adamw8(trained, weight_decay) if bits == 8 else _adamw(trained, weight_decay)
     return Optimizer({"adamw" if bits == 32 else "adamw8": part}, model)
 
@@ -112,14 +110,23 @@ def adamw(
 def muon(model: PreTrainedModel) -> Optimizer:
     """Muon on the body's matrices, AdamW on embeddings and norms, for the cold start.
 
+    Of a model with adapters those alone are trained, which are matrices all.
+
     Steps of both have the same root mean square at the same rate (arXiv 2502.16982).
     """
-    model.requires_grad_(True)
-    embeddings = _embeddings(model)
-    matrices = [p for p in model.parameters() if p.ndim == 2 and p not in embeddings]
-    others = [p for p in model.parameters() if p.ndim != 2 or p in embeddings]
-    body = torch.optim.Muon(matrices, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
-    return Optimizer({"muon": body, "adamw": _adamw(others)}, model)
+    trained, embeddings = _trained(model, set()), _embeddings(model)
+    matrices = [p for p in trained if p.ndim == 2 and p not in embeddings]
+    others = [p for p in trained if p.ndim != 2 or p in embeddings]
+    parts = {"muon": torch.optim.Muon(matrices, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")}
+    return Optimizer(parts | ({"adamw": _adamw(others)} if others else {}), model)
+
+
+def _trained(model: PreTrainedModel, frozen: set[Parameter]) -> list[Parameter]:
+    """The adapters of a model that has some, else all but the frozen; these alone get gradients."""
+    chosen = set(adapter_weights(model).values()) or set(model.parameters()) - frozen
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter in chosen)
+    return [parameter for parameter in model.parameters() if parameter in chosen]
 
 
 _BETAS = (0.9, 0.95)

@@ -17,8 +17,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import multiprocessing
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,7 @@ from muarl.policy.protocol import (
     Generation,
     VersionSwitch,
 )
+from muarl.policy.vllm_adapters import Adapter, Adapters
 from muarl.policy.vllm_load import EngineWatch
 from muarl.policy.vllm_process import (
     SHUTDOWN_S,
@@ -115,6 +116,7 @@ class VllmPolicy:
         self._engine: Any
         self._processes: set[BaseProcess]
         self._folder: Path
+        self._adapters: Adapters
         self._held: ExitStack
 
     @property
@@ -186,17 +188,20 @@ class VllmPolicy:
             await anyio.to_thread.run_sync(self._stop)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        output = await self._run(
-            request.prompt_ids,
-            temperature=request.temperature,
-            # vLLM takes signed 64-bit seeds and reads -1 as "no seed".
-            seed=request.seed & (2**63 - 1),
-            max_tokens=request.max_tokens,
-            stop_token_ids=list(request.stop_token_ids),
-            logprobs=0,
-        )
+        with self._adapters.newest() as adapter:
+            output = await self._run(
+                request.prompt_ids,
+                adapter,
+                temperature=request.temperature,
+                # vLLM takes signed 64-bit seeds and reads -1 as "no seed".
+                seed=request.seed & (2**63 - 1),
+                max_tokens=request.max_tokens,
+                stop_token_ids=list(request.stop_token_ids),
+                logprobs=0,
+            )
         completion = output.outputs[0]
-        first, switches = self._versions(completion.weight_versions)
+        by_labels = self._versions(completion.weight_versions)
+        first, switches = by_labels if adapter.request is None else (adapter.version, ())
         finish_reason: FinishReason = completion.finish_reason
         if finish_reason not in ("stop", "length"):
             raise PolicyError(f"vLLM ended a request of {request.dialogue} as {finish_reason!r}")
@@ -226,26 +231,51 @@ class VllmPolicy:
         Raises:
             WeightSyncError: The engine refused the weights or does not answer with them.
         """
+        with self._in_time(version):
+            await self._swap(weights_dir, version)
+        return await self._proved(version, probe, None)
+
+    async def load_adapters(self, adapters_dir: Path, version: int, probe: LogprobProbe) -> float:
+        """The same with the adapters of a folder, as peft saves them; the engine needs `lora_args`.
+
+        Requests in flight end under the adapters that they began with.
+        """
+        with self._in_time(version):
+            adapter = await self._adapters.add(version, adapters_dir)
+        gap = await self._proved(version, probe, adapter)
+        await self._adapters.use(adapter)
+        return gap
+
+    @contextmanager
+    def _in_time(self, version: int) -> Iterator[None]:
         # Shielded: cancelled half way, the engine would stay paused on unknown weights.
         with anyio.move_on_after(self._sync_timeout_s, shield=True) as deadline:
-            await self._swap(weights_dir, version)
+            yield
         if deadline.cancelled_caught:
             raise WeightSyncError(
                 f"sync of version {version} did not finish within {self._sync_timeout_s:g} s"
             )
-        gap = await self.probe_gap(probe)
+
+    async def _proved(self, version: int, probe: LogprobProbe, adapter: Adapter | None) -> float:
+        gap = await self._gap(probe, adapter)
         if not gap <= self.logprob_tolerance:
             raise WeightSyncError(
                 f"after the sync of version {version} the engine's log-probs are off by {gap:.4g} "
                 f"(at most {self.logprob_tolerance:g} is rounding in {self.dtype}): it does not "
-                f"hold the weights of {weights_dir}"
+                "hold the trainer's weights"
             )
         self._version = version
         return gap
 
     async def probe_gap(self, probe: LogprobProbe) -> float:
         """Largest absolute difference between the engine's log-probs and the probe's."""
-        output = await self._run(probe.token_ids, temperature=0.0, max_tokens=1, prompt_logprobs=0)
+        with self._adapters.newest() as adapter:
+            return await self._gap(probe, adapter)
+
+    async def _gap(self, probe: LogprobProbe, adapter: Adapter | None) -> float:
+        output = await self._run(
+            probe.token_ids, adapter, temperature=0.0, max_tokens=1, prompt_logprobs=0
+        )
         # Position 0 has no log-prob: nothing comes before it.
         scored: list[float] = output.prompt_logprobs.logprobs
         return probe.gap(scored)
@@ -268,7 +298,7 @@ class VllmPolicy:
         finally:
             await engine.resume_generation()
 
-    async def _run(self, prompt_ids: list[int], **sampling: Any) -> Any:
+    async def _run(self, prompt_ids: list[int], adapter: Adapter | None, **sampling: Any) -> Any:
         """One request, to its end or to its abortion. Returns vLLM's `RequestOutput`."""
         vllm, engine = self._vllm, self._engine
         try:
@@ -286,6 +316,7 @@ class VllmPolicy:
                     f"muarl-{next(self._request_ids)}",
                     vllm.TokensPrompt(prompt_token_ids=prompt_ids),
                     params,
+                    lora_request=adapter and adapter.request,
                 )
             try:
                 return await collector.get()
@@ -330,12 +361,13 @@ class VllmPolicy:
         self._held.enter_context(nothing_outlives_us(family(self._processes), self._folder))
         self.staging_dir.mkdir()
         self._tied_dir.mkdir()
+        self._adapters = Adapters(self._engine, self._folder, self._first_version)
 
     def _stop(self) -> None:
         started = family(self._processes)
         self._engine.shutdown(timeout=SHUTDOWN_S)
         # vLLM shuts down again when it is collected: let that be now, not at interpreter exit.
-        del self._engine
+        del self._engine, self._adapters
         # An engine that had to be killed is not reaped by vLLM, and its workers outlive it.
         for process in self._processes:
             process.join(SHUTDOWN_S)

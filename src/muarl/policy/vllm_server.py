@@ -17,7 +17,7 @@ Runs on asyncio and on trio. Invariants, those marked with a test on a real serv
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from math import inf
@@ -27,10 +27,11 @@ from typing import Self
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
 from muarl.http.breaker import Permit
-from muarl.http.call import Call, Refused, call, persistently, reported
+from muarl.http.call import Call, Refused, call, reported
 from muarl.http.key import ApiKey
 from muarl.http.retry import Backoff, PassingFailure, shortly, wait_of
 from muarl.http.transport import connections
@@ -40,8 +41,9 @@ from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
 from muarl.policy.vllm_load import LoadReader
 from muarl.policy.vllm_process import nothing_outlives_us, tmpfs
-from muarl.policy.vllm_start import HOW_TO_SYNC, ServerFacts, look_at
-from muarl.policy.vllm_sync import Push, WeightSync, from_disk
+from muarl.policy.vllm_served_adapters import ServedAdapters
+from muarl.policy.vllm_start import HOW_TO_ADAPT, HOW_TO_SYNC, ServerFacts, look_at
+from muarl.policy.vllm_sync import Push, WeightSync, from_disk, gap_of
 from muarl.policy.vllm_versions import split_versions
 from muarl.policy.vllm_weights import prepare_weights
 from muarl.policy.vllm_wire import (
@@ -49,16 +51,14 @@ from muarl.policy.vllm_wire import (
     Sampled,
     generate_body,
     message_id,
-    new_request_id,
     read_sampled,
-    read_scores,
-    score_body,
 )
 from muarl.policy.weight_labels import WeightLabels
 
 _LOOK_AGAIN_S = 0.5
 """How often a message without an endpoint looks for one."""
 _LABEL_CHARS = 80
+_NO_SUCH_MODEL = 404
 _log = logging.getLogger(__name__)
 
 
@@ -108,6 +108,8 @@ class VllmServerPolicy:
         self._context_tokens = context_tokens
         self._labels = WeightLabels()
         self._folder: Path | None = None
+        self._takes_weights = self._takes_adapters = False
+        self._adapters: ServedAdapters
         self._call: Call
         self._load_reader: LoadReader
         self._held: AsyncExitStack
@@ -121,9 +123,12 @@ class VllmServerPolicy:
         """A private folder to save new weights in, where the servers can read them.
 
         Raises:
-            SetupError: The servers take no new weights.
+            SetupError: The servers take no new weights, nor adapters.
         """
-        return self._weights_folder() / "new"
+        if self._folder is None:
+            self.require_weight_sync()
+        assert self._folder is not None
+        return self._folder / "new"
 
     @property
     def urls(self) -> list[str]:
@@ -147,7 +152,10 @@ class VllmServerPolicy:
                 if server.label is not None:
                     self._labels.found(server.label, self._version)
             self._load_reader = LoadReader(self._call, self.urls)
-            if all(server.takes_weights for server in facts):
+            self._takes_weights = all(server.takes_weights for server in facts)
+            self._takes_adapters = all(server.takes_adapters for server in facts)
+            self._adapters = ServedAdapters(self._call, self._fleet.endpoints)
+            if self._takes_weights or self._takes_adapters:
                 place = self._weights_dir or tmpfs()
                 self._folder = held.enter_context(own_folder(place, "muarl-weights-"))
                 held.enter_context(nothing_outlives_us([], self._folder))
@@ -169,12 +177,16 @@ class VllmServerPolicy:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         request_id = message_id(request)
-        body = generate_body(request, request_id)
         failures: list[str] = []
-        with anyio.move_on_after(self._timeout_s) as deadline:
-            return await self._until_answered(
+        with (
+            self._adapters.newest() as adapter,
+            anyio.move_on_after(self._timeout_s) as deadline,
+        ):
+            body = generate_body(request, request_id, adapter and adapter.name)
+            generation = await self._until_answered(
                 request.dialogue, request_id, body, deadline, failures
             )
+            return generation if adapter is None else _all_of(generation, adapter.version)
         tried = f" (last try: {failures[-1]})" if failures else ""
         raise EpisodeTimeout(f"a message of the policy{tried}", self._timeout_s)
 
@@ -196,7 +208,8 @@ class VllmServerPolicy:
             SetupError: The servers take no new weights.
             WeightSyncError: No server took them, or one does not answer with them.
         """
-        tied = self._weights_folder() / "tied"
+        self.require_weight_sync()
+        tied = self.staging_dir.with_name("tied")
         # A server does not say whether it runs on a CPU, where a tied head has to be named.
         ready = await anyio.to_thread.run_sync(prepare_weights, weights_dir, tied, True)
         return await self.push_weights(from_disk(ready), version, probe)
@@ -204,17 +217,53 @@ class VllmServerPolicy:
     async def push_weights(self, push: Push, version: int, probe: LogprobProbe) -> float:
         """Get weights into the running servers by any way; otherwise as `load_weights`."""
         label = self._labels.issue(version)
+        syncing = WeightSync(self._call, self._fleet.endpoints).swap(push, label)
+        gap = await self._proved(syncing, version, probe, None)
+        self._labels.require(label)
+        return gap
+
+    async def load_adapters(self, adapters_dir: Path, version: int, probe: LogprobProbe) -> float:
+        """Have the servers sample with adapters, under a name of their own.
+
+        Messages in flight end under the adapters that they began with.
+
+        Args:
+            adapters_dir: As peft saves them; see `staging_dir`.
+            version: Version of these adapters.
+            probe: What the trainer says about fixed tokens with them.
+
+        Returns:
+            The largest absolute log-prob gap on the probe.
+
+        Raises:
+            SetupError: The servers take no adapters.
+            WeightSyncError: No server took them, or one does not answer with them.
+        """
+        self.require_adapters()
+        adapter = self._adapters.issue(version)
+        loading = self._adapters.load(adapter, adapters_dir, self.staging_dir.parent)
+        gap = await self._proved(loading, version, probe, adapter.name)
+        await self._adapters.use(adapter)
+        return gap
+
+    async def _proved(
+        self,
+        syncing: Awaitable[Sequence[Endpoint]],
+        version: int,
+        probe: LogprobProbe,
+        model: str | None,
+    ) -> float:
+        """Await a sync, and have the servers that it says it reached prove it."""
         # Shielded: cancelled half way, servers would stay paused on unknown weights.
         with anyio.move_on_after(self._sync_timeout_s, shield=True):
-            held = await WeightSync(self._call, self._fleet.endpoints).swap(push, label)
-            gap = await self._gap(held, probe)
+            held = await syncing
+            gap = await gap_of(self._call, held, probe, model)
             if not gap <= self.logprob_tolerance:
                 raise WeightSyncError(
                     f"after the sync of version {version} the servers' log-probs are off by "
                     f"{gap:.4g} (at most {self.logprob_tolerance:g} is taken for rounding): they "
                     "do not hold the trainer's weights"
                 )
-            self._labels.require(label)
             self._version = version
             return gap
         raise WeightSyncError(
@@ -223,8 +272,9 @@ class VllmServerPolicy:
 
     async def probe_gap(self, probe: LogprobProbe) -> float:
         """Largest absolute difference between any server's log-probs and the probe's."""
-        with anyio.move_on_after(self._sync_timeout_s):
-            return await self._gap(self._fleet.endpoints, probe)
+        with self._adapters.newest() as adapter, anyio.move_on_after(self._sync_timeout_s):
+            model = adapter and adapter.name
+            return await gap_of(self._call, self._fleet.endpoints, probe, model)
         raise EpisodeTimeout("the log-probs of fixed tokens", self._sync_timeout_s)
 
     async def _until_answered(
@@ -289,6 +339,11 @@ class VllmServerPolicy:
                 answer = await self._call("POST", endpoint.url + GENERATE, body)
                 sampled = read_sampled(answer, request_id)
         except Refused as refusal:
+            if refusal.status == _NO_SUCH_MODEL:
+                endpoint.is_stale = True
+                raise PassingFailure(
+                    "does not know the adapters it was given; started anew?"
+                ) from refusal
             raise PolicyError(
                 f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
             ) from refusal
@@ -325,37 +380,30 @@ class VllmServerPolicy:
             raise SetupError("\n".join(sorted(problems)))
         return facts
 
-    async def _gap(self, endpoints: Sequence[Endpoint], probe: LogprobProbe) -> float:
-        gaps: list[float] = []
-        problems: list[str] = []
-
-        async def one(endpoint: Endpoint) -> None:
-            request_id = new_request_id()
-            body = score_body(probe.token_ids, request_id)
-            try:
-                answer = await persistently(self._call, "POST", endpoint.url + GENERATE, body)
-                gaps.append(probe.gap(read_scores(answer, request_id)))
-            except (PassingFailure, Refused, ValueError) as problem:
-                problems.append(f"{endpoint.url} {problem}")
-
-        async with anyio.create_task_group() as tasks:
-            for endpoint in endpoints:
-                tasks.start_soon(one, endpoint)
-        if problems:
-            raise WeightSyncError("cannot tell which weights the servers hold: " + problems[0])
-        return max(gaps)
-
     def require_weight_sync(self) -> None:
         """See to it before anything is trained.
 
         Raises:
             SetupError: The servers take no new weights.
         """
-        self._weights_folder()
-
-    def _weights_folder(self) -> Path:
-        if self._folder is None:
+        if not self._takes_weights:
             raise SetupError(
                 f"the vLLM servers take no new weights; start them with `{HOW_TO_SYNC}`"
             )
-        return self._folder
+
+    def require_adapters(self) -> None:
+        """See to it before anything is trained.
+
+        Raises:
+            SetupError: The servers take no adapters.
+        """
+        if not self._takes_adapters:
+            raise SetupError(
+                f"the vLLM servers take no adapters; start them with `{HOW_TO_ADAPT}`, N at least "
+                "model.lora.rank"
+            )
+
+
+def _all_of(generation: Generation, version: int) -> Generation:
+    """A message that one adapter sampled from first to last: the server's labels know none."""
+    return msgspec.structs.replace(generation, policy_version=version, switches=())

@@ -10,6 +10,7 @@ import msgspec
 from muarl.errors import SetupError
 from muarl.http.call import Call, Refused
 from muarl.http.retry import PassingFailure, shortly
+from muarl.policy.vllm_served_adapters import LOAD
 from muarl.policy.vllm_versions import OLDEST, check_version
 from muarl.policy.vllm_wire import (
     GENERATE,
@@ -30,6 +31,7 @@ _ROUNDING = 0.05
 """By more than this differs a tempered log-prob of one of the tokens at least."""
 HOW_TO_SERVE = "vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs"
 HOW_TO_SYNC = f"VLLM_SERVER_DEV_MODE=1 {HOW_TO_SERVE}"
+HOW_TO_ADAPT = f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 {HOW_TO_SERVE} --enable-lora --max-loras 2 --max-lora-rank N"
 
 
 class ServerFacts(NamedTuple):
@@ -38,10 +40,12 @@ class ServerFacts(NamedTuple):
     Attributes:
         label: What it calls the weights it has.
         takes_weights: It has the routes by which weights are exchanged.
+        takes_adapters: It has the routes by which adapters are loaded.
     """
 
     label: str | None
     takes_weights: bool
+    takes_adapters: bool
 
 
 class _Version(msgspec.Struct):
@@ -95,7 +99,9 @@ async def look_at(call: Call, url: str, context_tokens: int | None = None) -> Se
                     f"{context_tokens} (rollout.context_tokens). Start it with `{HOW_TO_SERVE} "
                     f"--max-model-len {context_tokens}`"
                 )
-            return ServerFacts(label, await _takes_weights(call, url))
+            return ServerFacts(
+                label, await _takes_weights(call, url), await _takes_adapters(call, url)
+            )
         except ValueError as error:  # other numbers of tokens than were asked for
             raise SetupError(f"{where} is no vLLM: {error}") from error
         except PassingFailure as failure:
@@ -129,4 +135,12 @@ async def _takes_weights(call: Call, url: str) -> bool:
         await call("GET", f"{url}/weight_info")
     except Refused:
         return False
+    return True
+
+
+async def _takes_adapters(call: Call, url: str) -> bool:
+    try:
+        await call("POST", url + LOAD, b"{}")  # no adapter is named: the route itself refuses that
+    except Refused as refusal:
+        return refusal.status not in (404, 405)
     return True

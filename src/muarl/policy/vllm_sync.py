@@ -19,6 +19,8 @@ from muarl.errors import WeightSyncError
 from muarl.http.call import Call, Refused, persistently
 from muarl.http.retry import PassingFailure
 from muarl.policy.fleet import Endpoint
+from muarl.policy.logprob_probe import LogprobProbe
+from muarl.policy.vllm_wire import GENERATE, new_request_id, read_scores, score_body
 
 Push = Callable[["WeightSync", Sequence[Endpoint], str], Awaitable[Sequence[Endpoint]]]
 """Gets the weights into paused endpoints, under a label; returns those that took them."""
@@ -69,10 +71,7 @@ class WeightSync:
             with anyio.move_on_after(_RESUME_DEADLINE_S, shield=True):
                 resumed = await self.on_each(self._endpoints, "/resume")
         held = [endpoint for endpoint in held if endpoint in resumed]
-        for endpoint in self._endpoints:
-            endpoint.is_stale = endpoint not in held
-            if endpoint.is_stale:
-                _log.warning("no more samples from %s: %s", endpoint.url, self._why(endpoint))
+        self.keep_only(held)
         if not held:
             raise WeightSyncError(f"no server took the new weights: {self.reasons()}")
         return held
@@ -97,6 +96,13 @@ class WeightSync:
                 tasks.start_soon(one, endpoint)
         return [endpoint for endpoint in endpoints if endpoint in well]
 
+    def keep_only(self, held: Sequence[Endpoint]) -> None:
+        """Sample from these, and from no other until it took the next weights."""
+        for endpoint in self._endpoints:
+            endpoint.is_stale = endpoint not in held
+            if endpoint.is_stale:
+                _log.warning("no more samples from %s: %s", endpoint.url, self._why(endpoint))
+
     def reasons(self) -> str:
         """What went wrong, endpoint by endpoint."""
         return "; ".join(f"{endpoint.url} {why}" for endpoint, why in self._failures.items())
@@ -116,3 +122,37 @@ def from_disk(folder: Path) -> Push:
         return await sync.on_each(endpoints, "/collective_rpc", reload)
 
     return push
+
+
+async def gap_of(
+    call: Call, endpoints: Sequence[Endpoint], probe: LogprobProbe, model: str | None
+) -> float:
+    """Largest absolute difference between any endpoint's log-probs and the probe's.
+
+    Args:
+        call: Asks a server.
+        endpoints: Which.
+        probe: What the trainer says.
+        model: Name of an adapter; None: the model without one.
+
+    Raises:
+        WeightSyncError: One does not say.
+    """
+    gaps: list[float] = []
+    problems: list[str] = []
+
+    async def one(endpoint: Endpoint) -> None:
+        request_id = new_request_id()
+        body = score_body(probe.token_ids, request_id, model)
+        try:
+            answer = await persistently(call, "POST", endpoint.url + GENERATE, body)
+            gaps.append(probe.gap(read_scores(answer, request_id)))
+        except (PassingFailure, Refused, ValueError) as problem:
+            problems.append(f"{endpoint.url} {problem}")
+
+    async with anyio.create_task_group() as tasks:
+        for endpoint in endpoints:
+            tasks.start_soon(one, endpoint)
+    if problems:
+        raise WeightSyncError("cannot tell which weights the servers hold: " + problems[0])
+    return max(gaps)

@@ -63,11 +63,12 @@ def message_id(request: GenerateRequest) -> str:
     return _OURS + hashlib.blake2b(whose, digest_size=12).hexdigest()
 
 
-def generate_body(request: GenerateRequest, request_id: str) -> bytes:
-    """Ask for one message."""
+def generate_body(request: GenerateRequest, request_id: str, model: str | None = None) -> bytes:
+    """Ask for one message, of an adapter by its name; None: of the model without one."""
     return _body(
         request_id,
         request.prompt_ids,
+        model,
         temperature=request.temperature,
         seed=request.seed & (2**63 - 1),  # vLLM takes signed 64-bit seeds and reads -1 as none
         max_tokens=request.max_tokens,
@@ -76,25 +77,24 @@ def generate_body(request: GenerateRequest, request_id: str) -> bytes:
     )
 
 
-def score_body(token_ids: list[int], request_id: str) -> bytes:
-    """Ask for the log-prob of each of some tokens."""
+def score_body(token_ids: list[int], request_id: str, model: str | None = None) -> bytes:
+    """Ask for the log-prob of each of some tokens, under an adapter; None: under none."""
     return _body(
-        request_id, token_ids, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0
+        request_id, token_ids, model, temperature=0.0, max_tokens=1, logprobs=0, prompt_logprobs=0
     )
 
 
 def look_body(temperature: float, count: int, request_id: str) -> bytes:
     """Ask for tokens after a fixed prompt, to see what log-probs come with them."""
     sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": count}
-    return _body(request_id, LOOK_PROMPT, seed=0, logprobs=0, **sampling)
+    return _body(request_id, LOOK_PROMPT, None, seed=0, logprobs=0, **sampling)
 
 
-def _body(request_id: str, token_ids: list[int], **sampling: Any) -> bytes:
+def _body(request_id: str, token_ids: list[int], model: str | None, **sampling: Any) -> bytes:
     # What stops a message is the request's stop_token_ids alone.
     sampling |= {"ignore_eos": True, "detokenize": False}
-    return msgspec.json.encode(
-        {"request_id": request_id, "token_ids": token_ids, "sampling_params": sampling}
-    )
+    asked = {"request_id": request_id, "token_ids": token_ids, "sampling_params": sampling}
+    return msgspec.json.encode(asked if model is None else asked | {"model": model})
 
 
 class Sampled(msgspec.Struct, frozen=True):

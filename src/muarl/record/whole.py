@@ -27,7 +27,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         yield draft
-        for file in draft.iterdir():
+        for file in draft.rglob("*"):
             flush(file)
         flush(draft)
         if path.exists():

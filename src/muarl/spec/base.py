@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
@@ -46,13 +46,23 @@ class Spec(BaseModel):
 
 
 class OneOf(Spec):
-    """A mapping of which exactly one key is given, and says what it is."""
+    """A mapping of which exactly one key is given, and says what it is.
+
+    Attributes:
+        beside: Keys that may stand beside that one, whichever it is.
+    """
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+    beside: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def kinds(cls) -> list[str]:
+        """The keys of which one is given."""
+        return [name for name in cls.model_fields if name not in cls.beside]
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        *kinds, last = type(self).model_fields
+        *kinds, last = self.kinds()
         if sum(getattr(self, kind) is not None for kind in (*kinds, last)) != 1:
             raise ValueError(f"give exactly one of {', '.join(kinds)} and {last}")
         return self

@@ -99,8 +99,10 @@ def _shape(kind: str, given: Any, shape: Shape) -> str:
 
 
 def _keys(shape: Shape) -> str:
-    number = "exactly one of the keys" if shape.is_choice else "the keys"
-    return f"a mapping with {number} {', '.join(shape.fields)}"
+    if kinds := shape.kinds:
+        one = ", ".join(name for name in shape.fields if name in kinds)
+        return f"a mapping with exactly one of the keys {one}"
+    return f"a mapping with the keys {', '.join(shape.fields)}"
 
 
 def missing_field(name: str | int, model: type[Spec]) -> str:

@@ -32,11 +32,15 @@ def overlaid(base: Node, over: Node, shape: Shape) -> Node:
     """
     if not isinstance(base.data, dict) or not isinstance(over.data, dict):
         return over
-    if shape.is_choice and over.data and not over.data.keys() & base.data.keys():
+    kinds = shape.kinds & over.children.keys()
+    gone = shape.kinds if kinds and not kinds & base.children.keys() else set()
+    kept = {key: child for key, child in base.children.items() if key not in gone}
+    if gone and not kept:
         return over
-    merged = Node({}, base.place, keys=base.keys | over.keys, mended=over.mended or over.place)
-    merged.children = base.children | over.children
-    for key in base.children.keys() & over.children.keys():
+    keys = {key: place for key, place in base.keys.items() if key not in gone} | over.keys
+    merged = Node({}, base.place, keys=keys, mended=over.mended or over.place)
+    merged.children = kept | over.children
+    for key in kept.keys() & over.children.keys():
         below = shape.below(key)
         merged.children[key] = overlaid(base.children[key], over.children[key], below)
     merged.data = {key: child.data for key, child in merged.children.items()}

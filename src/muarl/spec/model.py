@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.lora import LoraSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 
 Positive = Annotated[int, Field(gt=0)]
@@ -59,6 +60,23 @@ class ModelSpec(OneOf):
     """Built and trained from nothing."""
     path: str | None = None
     """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
+
+
+class PolicyModelSpec(ModelSpec):
+    """The policy's model: `tiny` or `path`, and what of it is trained."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "maxProperties": 2,
+            "oneOf": [{"required": ["tiny"]}, {"required": ["path"]}],
+        }
+    )
+    beside = frozenset({"lora"})
+
+    lora: LoraSpec | None = None
+    """Train adapters beside the weights, and leave those as they are. Left out, all weights are
+    trained."""
 
 
 class ColdStartSpec(Spec):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
-from muarl.spec.model import ColdStartSpec, ModelSpec
+from muarl.spec.model import ColdStartSpec, ModelSpec, PolicyModelSpec
 from muarl.spec.perturb import PerturbSpec
 from muarl.spec.training import CheckpointSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
@@ -21,6 +21,7 @@ from muarl.spec.user_model import UserModelSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+AnyModel = TypeVar("AnyModel", bound=ModelSpec)
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
@@ -109,7 +110,7 @@ class RunSpec(Spec):
     """What samples the policy: `embedded`, `vllm`, or `vllm_server` with its endpoints."""
     threads: Annotated[int, Field(ge=0, le=4096)] = 0
     """Torch threads; 0 takes all cores."""
-    model: ModelSpec
+    model: PolicyModelSpec
     """The policy's model."""
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
     """Who plays the user."""
@@ -183,7 +184,7 @@ def follow(path: str, old: Path, new: Path) -> str:
     return path if os.path.isabs(path) else os.path.relpath(old / path, new)
 
 
-def _moved(model: ModelSpec, old: Path, new: Path) -> ModelSpec:
+def _moved(model: AnyModel, old: Path, new: Path) -> AnyModel:
     if model.path is None:
         return model
     return model.model_copy(update={"path": follow(model.path, old, new)})

@@ -41,6 +41,10 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
         if user is not None and user.models() and run.user_model is None:
             message = "a user is a `model`, and the run has none for her; say which: `user_model`"
             yield Finding(loc, message)
+    server = run.engine.vllm_server
+    if run.model.lora is not None and server is not None and server.sync == "nccl":
+        message = "nccl sends whole weights, and with model.lora only adapters are sent; use disk"
+        yield Finding(("engine", "vllm_server", "sync"), message)
     for part, spec in run.trained_on():
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"

@@ -16,8 +16,8 @@ class Shape:
     """Models and containers of which one describes the value at a path.
 
     Example:
-        >>> Shape(RunSpec).below("model").is_choice
-        True
+        >>> sorted(Shape(RunSpec).below("model").kinds)
+        ['path', 'tiny']
     """
 
     def __init__(self, *annotations: Any) -> None:
@@ -33,9 +33,10 @@ class Shape:
         return [name for at in self._annotations if _is_model(at) for name in _fields(at)]
 
     @property
-    def is_choice(self) -> bool:
-        """Whether one key of the mapping is given, and says what it is."""
-        return any(_is_model(at) and issubclass(at, OneOf) for at in self._annotations)
+    def kinds(self) -> set[str]:
+        """Keys of the mapping of which one is given, and says what it is; empty if it is no choice."""
+        choices = [at for at in self._annotations if _is_model(at) and issubclass(at, OneOf)]
+        return {kind for choice in choices for kind in choice.kinds()}
 
 
 def shape_at(model: type[BaseModel], loc: Iterable[str | int]) -> Shape:

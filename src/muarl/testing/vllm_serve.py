@@ -59,7 +59,7 @@ def vllm_servers(
         max_model_len: Tokens in one context.
         threads: Of each.
         arguments: Further ones of `vllm serve`.
-        dev_mode: Open the routes by which weights are exchanged.
+        dev_mode: Open the routes by which weights are exchanged, and those by which adapters are.
 
     Yields:
         Their base URLs.
@@ -70,6 +70,7 @@ def vllm_servers(
     require_vllm()
     environment = os.environ | {
         "VLLM_SERVER_DEV_MODE": "1" if dev_mode else "0",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1" if dev_mode else "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_NO_USAGE_STATS": "1",

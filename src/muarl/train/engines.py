@@ -10,9 +10,11 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.domain import Domain
+from muarl.kernel.lora import adapter_rank, has_adapters
 from muarl.messages import Message
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
+from muarl.policy.vllm_adapters import lora_args
 from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
@@ -66,12 +68,13 @@ async def _open(
         async with open_servers(spec.vllm_server, context_tokens, model, model_folder) as engine:
             yield engine
     elif spec.vllm is not None:
+        adapters = lora_args(adapter_rank(model)) if has_adapters(model) else {}
         async with VllmPolicy(
             model_folder,
             max_model_len=context_tokens,
             max_num_seqs=run.rollout.concurrency,
             threads=run.threads,
-            engine_args=spec.vllm.args,
+            engine_args=adapters | spec.vllm.args,
         ) as vllm:
             yield Engine(vllm, by_disk(vllm, model))
     else:

@@ -14,7 +14,6 @@ import msgspec
 
 from muarl.errors import RecordError
 from muarl.kernel.checkpoint import Counters, load_checkpoint, save_checkpoint
-from muarl.kernel.model import load_model
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import Trainer
 from muarl.spec import GrpoSpec, TaskSpec
@@ -24,6 +23,7 @@ from muarl.train.learning import Learned, Learner
 from muarl.train.lineup import Batch, Lineup, pace_of
 from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
+from muarl.train.reference import reference_of
 from muarl.train.rollouts import Draws, plan_of, rolling_out
 from muarl.train.stage import stage_of
 from muarl.train.user_learning import UserLearning
@@ -117,7 +117,7 @@ class _Iterations:
         self._users = UsersWatched(at.domain, at.folder.lines())
         self._learner = Learner(
             trainer,
-            load_model(cold_model),
+            reference_of(at.model, cold_model),
             self._spec,
             temperature=at.run.rollout.temperature,
             skipped_in_a_row=_skipped_last(at.folder.lines()),

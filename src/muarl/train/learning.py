@@ -21,6 +21,7 @@ from muarl.spec.grpo import UpdateSpec
 from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
 from muarl.train.lineup import Batch
 from muarl.train.mismatch import Mismatch, mismatch
+from muarl.train.reference import Reference
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class Learner:
     def __init__(
         self,
         trainer: Trainer,
-        reference: PreTrainedModel,
+        reference: Reference,
         spec: UpdateSpec,
         *,
         temperature: float,
@@ -204,7 +205,8 @@ class Learner:
 
     def _referenced(self, samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
         """Log-probs under the reference, and how far each sample is from it."""
-        theirs = self._logprobs(self._reference, samples)
+        with self._reference() as model:
+            theirs = self._logprobs(model, samples)
         return theirs, divergence_from(samples, theirs, self._spec)
 
     def _penalties(self, batch: Batch, spec: GrpoSpec) -> dict[Any, float]:

@@ -21,12 +21,14 @@ from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
+from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.model_user import UserModel
 from muarl.observe import Observation
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
+from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.engines import open_engine, open_user_engine, shared_prompt
@@ -72,7 +74,9 @@ async def train(
         done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
-        model, renderer = await open_model(domain, run, located.path, folder.model)
+        model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
+        if run.model.lora is not None:
+            add_adapters(model, run.model.lora, seed=_adapter_seed(run))
         prompt = await shared_prompt(domain, renderer)
         refuse_no_room(located, prompt)
         user = await _user_at_work(domain, located, folder)
@@ -135,8 +139,11 @@ async def _go(at: RunAtWork) -> None:
             at.user.plays.policies[:] = [users.policy]
         await find_floor(at)
         await supervise(at)
-        cold_model = at.folder.path / "cold_start"
+        cold_model = at.folder.cold_model
         _keep_cold(at.model, at.renderer, at.folder.checkpoint, cold_model)
+        if has_adapters(at.model) and stage_of(at.folder.checkpoint)[0] == COLD_START:
+            # GRPO stands on what the cold start learned, with adapters of its own.
+            merge_adapters(at.model, seed=_adapter_seed(at.run))
         engine = await held.enter_async_context(
             open_engine(at.run, at.model, cold_model, at.prompt)
         )
@@ -150,6 +157,23 @@ async def _go(at: RunAtWork) -> None:
         save_with_tokenizer(at.user.model, at.user.renderer.tokenizer, at.folder.user_model)
 
 
+def _beginning(run: RunSpec, folder: RunFolder) -> Path:
+    """The folder of the weights that the newest checkpoint goes on from; made if it is missing.
+
+    A checkpoint holds all weights, or, with adapters, only those: which stand on the weights that
+    their stage began with.
+
+    Raises:
+        RecordError: GRPO has begun, and what it began with is gone.
+    """
+    if run.model.lora is None:
+        return folder.model
+    if stage_of(folder.checkpoint)[0] == COLD_START:
+        return folder.base
+    _require_cold(folder.cold_model)
+    return folder.cold_model
+
+
 def _keep_cold(model: PreTrainedModel, renderer: Renderer, checkpoint: Path, path: Path) -> None:
     """Write the folder of the weights that GRPO begins with, and is measured against.
 
@@ -161,8 +185,17 @@ def _keep_cold(model: PreTrainedModel, renderer: Renderer, checkpoint: Path, pat
     stage, _ = stage_of(checkpoint)
     if stage == COLD_START:
         save_with_tokenizer(model, renderer.tokenizer, path)
-    elif not path.exists():
+    else:
+        _require_cold(path)
+
+
+def _require_cold(path: Path) -> None:
+    if not path.exists():
         raise RecordError(
             f"{path} is gone: GRPO has begun and needs the weights it began with. "
             "Restore the folder from a copy, or use --overwrite to start anew"
         )
+
+
+def _adapter_seed(run: RunSpec) -> int:
+    return derive_seed(run.seed, "adapters")

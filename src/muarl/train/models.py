@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from muarl.data.demonstrations import demonstrations
 from muarl.data.role_reversal import role_reversed
 from muarl.domain import Domain
+from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.record import Episode, Sample
 from muarl.record.whole import whole_folder
@@ -21,6 +22,8 @@ from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
 
+ADAPTERS = "adapters"
+"""Part of a model's folder: what was merged into its weights."""
 _WORD = re.compile(r"<[^<>\s]+>| ?\w+|[^\w<]+?(?= ?\w|<|$)|<")  # a control token stays whole
 _LETTERS = re.compile(r"[A-Za-z]{2,}")
 _TOKENIZER_DIALOGUES = 400
@@ -163,7 +166,12 @@ async def _open(
 
 
 def save_with_tokenizer(model: PreTrainedModel, tokenizer: TextTokenizer, folder: Path) -> None:
-    """Write, as a whole, a folder that anything can sample from."""
+    """Write, as a whole, a folder that anything can sample from.
+
+    Adapters are merged into its weights, and lie by themselves in `adapters/`.
+    """
     with whole_folder(folder) as draft:
         save_model(model, draft)
         tokenizer.save(draft)
+        if has_adapters(model):
+            save_adapters(model, draft / ADAPTERS)

@@ -30,15 +30,18 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
     """
     if model is not None:
         model_folder(model)
-    engines = [(run.engine, run.rollout.context_tokens, trains)]
+    lora = run.model.lora is not None
+    engines = [(run.engine, run.rollout.context_tokens, trains, lora)]
     hers = run.user_model
     if hers is not None and (run.user.models() or run.eval_user.models()):
-        engines.append((hers.engine, hers.context_tokens, hers.grpo is not None))
-    for engine, length, gets_weights in engines:
+        engines.append((hers.engine, hers.context_tokens, hers.grpo is not None, False))
+    for engine, length, gets_weights, adapters in engines:
         if engine.vllm is not None:
             require_vllm()
         if engine.vllm_server is not None:
-            await require_servers(engine.vllm_server, length, trains=gets_weights)
+            await require_servers(
+                engine.vllm_server, length, trains=gets_weights, adapters=adapters
+            )
 
 
 async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:

@@ -9,8 +9,10 @@ log.jsonl            what happened to groups and attempts, one JSON object per l
 episodes.journal     every episode, before it is used
 batches.jsonl        what each update was made from, before it was made
 model/               the tokenizer and the newest weights, in Hugging Face form
+cold_start/          the same of the weights that GRPO began with
+base/                with adapters: the weights that the run began with; model/ comes at its end
 best/                the same of the iteration that did best in validation, under its number
-checkpoint/          weights, optimizer and counters, for --resume
+checkpoint/          weights (or adapters), optimizer and counters, for --resume
 user_model/          likewise of users who are a model: tokenizer and weights,
 user_checkpoint/     checkpoints, and
 user_past/           weights of past users
@@ -75,6 +77,8 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.events = path / "log.jsonl"
         self.model = path / "model"
+        self.base = path / "base"
+        self.cold_model = path / "cold_start"
         self.best = path / "best"
         self.checkpoint = path / "checkpoint"
         self.user_model = path / "user_model"

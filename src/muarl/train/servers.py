@@ -12,6 +12,7 @@ import anyio.to_thread
 from transformers import PreTrainedModel
 
 from muarl.errors import SetupError
+from muarl.kernel.lora import has_adapters
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.policy.vllm_transfer import WeightTransfer
 from muarl.spec.engine import VllmServerSpec
@@ -33,14 +34,24 @@ def server_policy(spec: VllmServerSpec, context_tokens: int) -> VllmServerPolicy
     )
 
 
-async def require_servers(spec: VllmServerSpec, context_tokens: int, *, trains: bool) -> None:
+async def require_servers(
+    spec: VllmServerSpec, context_tokens: int, *, trains: bool, adapters: bool = False
+) -> None:
     """Look at the servers without sampling more than a few tokens.
+
+    Args:
+        spec: Which.
+        context_tokens: Of the longest dialogue.
+        trains: They will be given new weights.
+        adapters: Those are adapters.
 
     Raises:
         SetupError: One is not there, or not started as the run needs it.
     """
     async with server_policy(spec, context_tokens) as policy:
-        if trains:
+        if trains and adapters:
+            policy.require_adapters()
+        elif trains:
             policy.require_weight_sync()
 
 
@@ -64,6 +75,11 @@ async def open_servers(
     async with servers as policy, _sync(spec, policy, model) as sync:
         probe = await anyio.to_thread.run_sync(probe_of, model)
         gap = await policy.probe_gap(probe)
+        if gap > policy.logprob_tolerance and has_adapters(model):
+            raise SetupError(
+                f"the servers do not serve the weights that the adapters stand on (log-probs differ "
+                f"by {gap:.3g}); start them on {model_folder}"
+            )
         if gap > policy.logprob_tolerance:
             _log.info("servers hold other weights (log-probs differ by %.3g); sending ours", gap)
             try:
@@ -80,7 +96,9 @@ async def open_servers(
 async def _sync(
     spec: VllmServerSpec, policy: VllmServerPolicy, model: PreTrainedModel
 ) -> AsyncIterator[Callable[[int], Awaitable[float]]]:
-    if spec.sync == "disk":
+    if has_adapters(model):
+        policy.require_adapters()
+    if spec.sync == "disk" or has_adapters(model):
         yield by_disk(policy, model)
         return
     policy.require_weight_sync()

@@ -20,6 +20,7 @@ from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.grpo import update_metrics
 from muarl.train.learning import Learned, Learner
 from muarl.train.past_users import PastUsers, open_past_users
+from muarl.train.reference import always
 from muarl.train.user_grpo import user_metrics, user_training_set
 from muarl.train.weights import Engine
 
@@ -56,7 +57,7 @@ class UserLearning:
         self._sync_gap: float | None = None
         self._cold = load_model(cold_model)
         self._trainer = Trainer.for_grpo(hers.model, spec, at.run.kernel)
-        self._learner = Learner(self._trainer, self._cold, spec, temperature=temperature)
+        self._learner = Learner(self._trainer, always(self._cold), spec, temperature=temperature)
 
     async def begin(self, first: int) -> None:
         """Take her up where iteration `first` finds her.

@@ -12,17 +12,16 @@ from pathlib import Path
 
 import anyio.to_thread
 import msgspec
-import torch
 
 from muarl.errors import RecordError
 from muarl.evaluate.held_out import HeldOut
 from muarl.evaluate.summary import summarise
-from muarl.kernel.model import load_model
+from muarl.kernel.checkpoint import read_weights, set_weights
 from muarl.scheduler.dialogues import load_of
 from muarl.spec import GrpoSpec, RunSpec
 from muarl.spec.run import EvalSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.models import save_with_tokenizer
+from muarl.train.models import ADAPTERS, save_with_tokenizer
 from muarl.train.weights import Engine
 
 _log = logging.getLogger(__name__)
@@ -136,10 +135,7 @@ class Validation:
 
     def _load(self, folder: Path) -> None:
         model = self._at.model
-        chosen = dict(load_model(folder, dtype=model.dtype).named_parameters())
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(chosen[name])
+        set_weights(model, read_weights(model, folder, folder / ADAPTERS))
 
 
 def _comparable(success: float | None) -> float:

@@ -10,6 +10,7 @@ from typing import Protocol
 import anyio.to_thread
 from transformers import PreTrainedModel
 
+from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import save_model
 from muarl.kernel.step import sample_logprobs
 from muarl.policy import Policy
@@ -37,11 +38,15 @@ class Engine:
     sync: Sync
 
 
-class _LoadsWeights(Protocol):
+class _Loads(Protocol):
     @property
     def staging_dir(self) -> Path: ...
 
     async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float: ...
+
+    async def load_adapters(
+        self, adapters_dir: Path, version: int, probe: LogprobProbe
+    ) -> float: ...
 
 
 def probe_of(model: PreTrainedModel) -> LogprobProbe:
@@ -52,16 +57,20 @@ def probe_of(model: PreTrainedModel) -> LogprobProbe:
     return LogprobProbe(ids, sample_logprobs(model, [sample])[0])
 
 
-def by_disk(policy: _LoadsWeights, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:
-    """Save the weights where the policy reads them."""
+def by_disk(policy: _Loads, model: PreTrainedModel) -> Callable[[int], Awaitable[float]]:
+    """Save the weights, or the adapters if the model has some, where the policy reads them."""
+    save: Callable[[PreTrainedModel, Path], None] = save_model
+    load: Callable[[Path, int, LogprobProbe], Awaitable[float]] = policy.load_weights
+    if has_adapters(model):
+        save, load = save_adapters, policy.load_adapters
 
     def stage(folder: Path) -> LogprobProbe:
-        save_model(model, folder)
+        save(model, folder)
         return probe_of(model)
 
     async def sync(version: int) -> float:
         folder = policy.staging_dir
         probe = await anyio.to_thread.run_sync(stage, folder)
-        return await policy.load_weights(folder, version, probe)
+        return await load(folder, version, probe)
 
     return sync

@@ -7,10 +7,9 @@ language and kind become a domain. Nothing is downloaded, and nothing of the cop
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,18 @@ import msgspec
 from muarl.compat.acebench.entries import KINDS, LANGUAGES, Entry, entries, first_records
 from muarl.compat.acebench.environment import NO_QUESTIONS
 from muarl.compat.acebench.imported import ENTRIES, RECORDS
+from muarl.compat.python_text import parsed, texts
+from muarl.compat.upstream import Upstream
 from muarl.errors import RecordError, SetupError
 from muarl.spec.schema import schema_files
 
-_KNOWN = {
-    "data_en/data_agent_multi_turn.json": "267f30a65ee34b5635986053bf51bf2cb7aa2dbf",
-    "data_en/data_agent_multi_step.json": "ebb09a4657232801de246bef83501effe1c45e49",
-    "data_en/possible_answer/data_agent_multi_turn.json": "b037c9dda02308133aeb9a3f366477b7c2c8b0b5",
-    "data_en/possible_answer/data_agent_multi_step.json": "157612102e5f6994412e7ca10ab109682e6d8cbf",
-    "data_zh/data_agent_multi_turn.json": "a9e87be1d20fe29fd757d40ebe61ee15313cde31",
-    "data_zh/data_agent_multi_step.json": "d11d7a923e5c783104dcdd764edfb2926b743516",
-    "data_zh/possible_answer/data_agent_multi_turn.json": "834d4863b72a9c7879ce9a94f25fc97d80a6dacf",
-    "data_zh/possible_answer/data_agent_multi_step.json": "aca1bd11696c1f7b4a60055cf60d0a3f10ab0b00",
-}
-"""Files to the ids that git has for them in the version of 2025-10-29 (56dd66cf64)."""
-_LAYOUTS = ("data_all", ".", "acebench")
+_FILES = tuple(
+    f"data_{language}/{folder}data_agent_{kind}.json"
+    for language in LANGUAGES
+    for folder in ("", "possible_answer/")
+    for kind in KINDS
+)
+_LAYOUTS = ("data_all", ".", "acebench", "..")
 _PROMPTS = "model_inference/multi_turn/APIModel_user.py"
 _RULES = {"en": "model_inference/prompt_en.py", "zh": "model_inference/prompt_zh.py"}
 FINISHED = "finish conversation"
@@ -71,7 +67,9 @@ process, strict_process = domain.process, domain.strict_process
 '''
 
 
-def write_domains(source: Path, target: Path, *, accept_unknown: bool = False) -> list[Path]:
+def write_domains(
+    source: Path, target: Path, *, accept_unknown: bool = False, overwrite: bool = False
+) -> list[Path]:
     """Write a folder for each set of classes and functions.
 
     Args:
@@ -79,6 +77,7 @@ def write_domains(source: Path, target: Path, *, accept_unknown: bool = False) -
             prompts of user and agent; without them the user is told her task and no more.
         target: Where the folders are made.
         accept_unknown: Go on where a file is of no known version.
+        overwrite: Replace files of folders that are there already.
 
     Returns:
         The folders.
@@ -86,29 +85,38 @@ def write_domains(source: Path, target: Path, *, accept_unknown: bool = False) -
     Raises:
         SetupError: The copy lacks something or is of no known version; or nothing can be written.
     """
-    data = next((at for name in _LAYOUTS if (at := source / name / "data_en").is_dir()), None)
-    if data is None:
-        raise SetupError(f"{source} has no data_all/data_en; --from names your copy of ACEBench")
-    folder = data.parent
+    upstream = Upstream(source, _LAYOUTS, {})
+    for name in _FILES:
+        upstream.data(f"acebench/{name}", name)
     if not accept_unknown:
-        _refuse_unknown(folder)
-    written = []
+        upstream.refuse_unknown()
+    data = upstream.path(_FILES[0])
+    assert data is not None  # it was read
     schemas = schema_files()
+    written = []
     try:
-        for language in LANGUAGES:
-            for kind in KINDS:
-                groups: dict[str, list[Entry]] = {}
-                for entry in entries(folder, language, kind).values():
-                    groups.setdefault(_name(entry), []).append(entry)
-                for name, group in groups.items():
-                    _write(target / name, group, folder, source)
-                    _write_schemas(target / name / "schemas", schemas)
-                    written.append(target / name)
+        for name, group in _groups(data.parents[1]):
+            folder = target / name
+            if folder.exists() and not overwrite:
+                raise SetupError(f"{folder} is there already; replace its files with --overwrite")
+            _write(folder, group, data.parents[1], upstream)
+            _write_schemas(folder / "schemas", schemas)
+            written.append(folder)
     except RecordError as error:
         raise SetupError(str(error)) from None
     except OSError as error:
         raise SetupError(f"cannot write {error.filename or target}: {error.strerror}") from error
     return written
+
+
+def _groups(data: Path) -> Iterator[tuple[str, list[Entry]]]:
+    """Entries that share a domain, under its name."""
+    for language in LANGUAGES:
+        for kind in KINDS:
+            groups: dict[str, list[Entry]] = {}
+            for entry in entries(data, language, kind).values():
+                groups.setdefault(_name(entry), []).append(entry)
+            yield from groups.items()
 
 
 def _name(entry: Entry) -> str:
@@ -118,32 +126,16 @@ def _name(entry: Entry) -> str:
     return "-".join([entry.language, kind, *classes, str(len(entry.functions))])
 
 
-def _refuse_unknown(folder: Path) -> None:
-    unknown = []
-    for name, known in _KNOWN.items():
-        path = folder / name
-        if not path.is_file():
-            raise SetupError(f"{folder} has no {name}; is it a whole copy?")
-        data = path.read_bytes()
-        header = b"blob %d\0" % len(data)
-        if hashlib.sha1(header + data, usedforsecurity=False).hexdigest() != known:
-            unknown.append(name)
-    if unknown:
-        raise SetupError(
-            f"{folder}: of no version that is known here: {', '.join(unknown)}. Scores on it are "
-            "comparable with nothing published; --accept-unknown imports it all the same"
-        )
-
-
-def _write(folder: Path, group: Sequence[Entry], data: Path, source: Path) -> None:
+def _write(folder: Path, group: Sequence[Entry], data: Path, upstream: Upstream) -> None:
     first = group[0]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ENTRIES).write_bytes(msgspec.json.encode(group))
     (folder / RECORDS).write_bytes(msgspec.json.encode(first_records(data, first.language)))
+    (folder / "origin.json").write_text(json.dumps(_origin(upstream)) + "\n", encoding="utf-8")
     (folder / "tools.py").write_text(_TOOLS_PY, encoding="utf-8")
-    (folder / "rules.md").write_text(_rules(first, source), encoding="utf-8")
-    (folder / "simulator-prompt.md").write_text(_prompt(first, source), encoding="utf-8")
-    (folder / "domain.yaml").write_text(_yaml(folder.name, group, source), encoding="utf-8")
+    (folder / "rules.md").write_text(_rules(first, upstream), encoding="utf-8")
+    (folder / "simulator-prompt.md").write_text(_prompt(first, upstream), encoding="utf-8")
+    (folder / "domain.yaml").write_text(_yaml(folder.name, group, upstream), encoding="utf-8")
 
 
 def _write_schemas(folder: Path, schemas: Mapping[str, str]) -> None:
@@ -152,7 +144,7 @@ def _write_schemas(folder: Path, schemas: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _yaml(name: str, group: Sequence[Entry], source: Path) -> str:
+def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
     """The domain's file; values are in flow style, which JSON is."""
     first = group[0]
     offered = [function["name"] for function in first.functions]
@@ -179,7 +171,7 @@ def _yaml(name: str, group: Sequence[Entry], source: Path) -> str:
         lines["simulator"] = {
             "prompt": {"file": "simulator-prompt.md"},
             "stops": [FINISHED],
-            **_greeting(first, source),
+            **_greeting(first, upstream),
         }
     else:
         lines["user"] = _SCRIPT
@@ -190,15 +182,15 @@ def _yaml(name: str, group: Sequence[Entry], source: Path) -> str:
 
 
 _NOTE = """\
-# Written by `muarl import`. Each task has the official reward of its own; the one here counts for none."""
+# Written by `muarl import`; what it was made from stands in origin.json. Each task has the official reward of its own; the one here counts for none."""
 
 
-def _rules(entry: Entry, source: Path) -> str:
+def _rules(entry: Entry, upstream: Upstream) -> str:
     """What the agent follows: upstream's rules of the classes, and how a task without a user ends.
 
     Upstream's instructions on how to write calls into a text are left out: our agent calls tools.
     """
-    found = _texts(source / _RULES[entry.language])
+    found = texts(_module(upstream, _RULES[entry.language]))
     language = entry.language.upper()
     parts = [
         found.get(f"{part}_PROMPT_{language}", "")
@@ -213,16 +205,16 @@ def _rules(entry: Entry, source: Path) -> str:
     return said or "Help the user with the tools. Ask for what you need to know."
 
 
-def _prompt(entry: Entry, source: Path) -> str:
-    found = _texts(source / _PROMPTS)
+def _prompt(entry: Entry, upstream: Upstream) -> str:
+    found = texts(_module(upstream, _PROMPTS))
     part = "BASE" if "BaseApi" in entry.involved else "TRAVEL"
     prompt = found.get(f"SYSTEM_PROMPT_{part}_{entry.language.upper()}", "{instruction}")
     return prompt.replace("{instruction}", "{goal}")
 
 
-def _greeting(entry: Entry, source: Path) -> dict[str, str]:
+def _greeting(entry: Entry, upstream: Upstream) -> dict[str, str]:
     """What the user answers to with her first message: the text of a message in upstream's code."""
-    for node in ast.walk(_module(source / _PROMPTS)):
+    for node in ast.walk(_module(upstream, _PROMPTS)):
         match node:
             case ast.Dict(
                 keys=[ast.Constant(value="role"), ast.Constant(value="content")],
@@ -232,21 +224,15 @@ def _greeting(entry: Entry, source: Path) -> dict[str, str]:
     return {}
 
 
-def _texts(file: Path) -> dict[str, str]:
-    """Names at the top of a module that are given a text."""
-    found = {}
-    for statement in _module(file).body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() as text)):
-                found[name] = text
-    return found
-
-
-def _module(file: Path) -> ast.Module:
+def _module(upstream: Upstream, name: str) -> ast.Module:
     """A module as a tree, which is empty where there is no such file."""
-    if not file.is_file():
-        return ast.Module([], [])
-    try:
-        return ast.parse(file.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SetupError(f"{file}: no Python that can be read: {error}") from None
+    path = upstream.path(name)
+    return ast.Module([], []) if path is None else parsed(upstream.text(None, name), path)
+
+
+def _origin(upstream: Upstream) -> dict[str, Any]:
+    files = {
+        name: {"id": content_id, "version": upstream.versions(name)}
+        for name, content_id in sorted(upstream.read.items())
+    }
+    return {"benchmark": "acebench", "files": files}

@@ -6,20 +6,19 @@ that matters was touched; in between it may show what is no longer so.
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any
 
 from muarl.compat.tau.toolkit import Tau2Toolkit, tool
 
-_MODES = ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")
 _SEARCHED = {
     "4g_5g_preferred": ("5G", "4G"),
     "4g_only": ("4G",),
     "3g_only": ("3G",),
     "2g_only": ("2G",),
 }
-"""Which networks each preference tries, in this order."""
+"""Which networks each preference tries, in this order; it stays with the last."""
+_ELSE = ("4G",)
+"""What any other preference tries."""
 
 _BARS = {"poor": "📶¹ Poor", "fair": "📶² Fair", "good": "📶³ Good", "excellent": "📶⁴ Excellent"}
 _SIGNAL_FACTORS = {"poor": 0.2, "fair": 0.5, "good": 0.8, "excellent": 1.0}
@@ -39,29 +38,10 @@ _SIM = {
     "locked_pin": "The SIM card is locked with a PIN code.",
     "locked_puk": "The SIM card is locked with a PUK code.",
 }
-_GOOD_VPN = {
-    "server_address": "192.168.1.1",
-    "protocol": "OpenVPN",
-    "server_performance": "excellent",
-}
-_MMSC = "http://mms.carrier.com/mms/wapenc"
 
 
-class _Apn(BaseModel):
-    """Access point settings, as upstream's model checks them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    apn_name: Literal["internet", "broken"] = "internet"
-    reset_at_reboot: bool = False
-    mmsc_url: str | None = _MMSC
-    mms_apn: str | None = "mms"
-    mms_proxy: str | None = None
-    mms_port: int | None = None
-
-
-class TelecomUser(Tau2Toolkit):
-    """The user's thirty tools."""
+class PhoneShows(Tau2Toolkit):
+    """What she can look at, and what it follows from."""
 
     @property
     def _device(self) -> Any:
@@ -70,8 +50,6 @@ class TelecomUser(Tau2Toolkit):
     @property
     def _around(self) -> Any:
         return self.db["surroundings"]
-
-    # What she can look at.
 
     @tool()
     def check_status_bar(self) -> str:
@@ -107,14 +85,14 @@ class TelecomUser(Tau2Toolkit):
     def check_network_status(self) -> str:
         device = self._device
         lines = [
-            f"Airplane Mode: {_on(device['airplane_mode'])}",
+            f"Airplane Mode: {on_or_off(device['airplane_mode'])}",
             f"SIM Card Status: {self._sim()}",
             f"Cellular Connection: {device['network_connection_status']}",
             f"Cellular Signal: {device['network_signal_strength']}",
             f"Cellular Network Type: {device['network_technology_connected']}",
             f"Mobile Data Enabled: {_yes(device['data_enabled'])}",
             f"Data Roaming Enabled: {_yes(device['roaming_enabled'])}",
-            f"Wi-Fi Radio: {_on(device['wifi_enabled'])}",
+            f"Wi-Fi Radio: {on_or_off(device['wifi_enabled'])}",
             f"Wi-Fi Connected: {_yes(device['wifi_connected'])}",
         ]
         if device["wifi_connected"]:
@@ -123,7 +101,13 @@ class TelecomUser(Tau2Toolkit):
 
     @tool()
     def check_network_mode_preference(self) -> str:
-        return f"Network Mode Preference: {self._device['network_mode_preference']}"
+        return f"Network Mode Preference: {self._mode()}"
+
+    def _mode(self) -> str:
+        mode = self._device["network_mode_preference"]
+        if not isinstance(mode, str):  # written as it came; upstream reads it as an enumeration's
+            raise AttributeError(f"{type(mode).__name__!r} object has no attribute 'value'")  # noqa: TRY004 - upstream's
+        return mode
 
     def _sim(self) -> str:
         return (
@@ -162,7 +146,9 @@ class TelecomUser(Tau2Toolkit):
 
     @tool()
     def check_wifi_calling_status(self) -> str:
-        return f"Wi-Fi Calling is currently turned {_on(self._device['wifi_calling_enabled'])}."
+        return (
+            f"Wi-Fi Calling is currently turned {on_or_off(self._device['wifi_calling_enabled'])}."
+        )
 
     @tool()
     def check_vpn_status(self) -> str:
@@ -274,17 +260,20 @@ class TelecomUser(Tau2Toolkit):
         """Look for a network, and connect to the first that the preference tries and finds."""
         device, around = self._device, self._around
         found, signal = "none", "none"
-        if self._sim() == "active" and not device["airplane_mode"]:
-            apn_works = self._apn_name() != "broken"
-            if apn_works and around["line_active"]:
-                for network in _SEARCHED.get(device["network_mode_preference"], ()):
-                    strength = around["signal_strength"].get(network, "none")
-                    if strength != "none":
-                        found, signal = network, strength
-                        break
-        self._set("network_technology_connected", found)
+        if self._sim() == "active" and not device["airplane_mode"] and around["line_active"]:
+            mode = device["network_mode_preference"]
+            for found in _SEARCHED.get(mode, _ELSE) if isinstance(mode, str) else _ELSE:
+                signal = around["signal_strength"].get(found, "none")
+                if signal != "none":
+                    break
+        self._connect(found, signal)
+        if self._apn_name() == "broken":  # looked at last: what is no settings raises here
+            self._connect("none", "none")
+
+    def _connect(self, network: str, signal: str) -> None:
+        self._set("network_technology_connected", network)
         self._set("network_signal_strength", signal)
-        self._set("network_connection_status", "no_service" if found == "none" else "connected")
+        self._set("network_connection_status", "no_service" if network == "none" else "connected")
 
     def _apn_name(self) -> Any:
         settings = self._device["active_apn_settings"]
@@ -296,311 +285,11 @@ class TelecomUser(Tau2Toolkit):
         if self._device[key] != value:
             self._device[key] = value
 
-    # What she can change.
 
-    @tool(writes=True)
-    def toggle_airplane_mode(self) -> str:
-        device = self._device
-        device["airplane_mode"] = not device["airplane_mode"]
-        if device["airplane_mode"]:
-            self._set("wifi_connected", False)
-            self._drop_vpn()
-        self.simulate_network_search()
-        return self._with_bar(f"Airplane Mode is now {_on(device['airplane_mode'])}.")
-
-    @tool(writes=True)
-    def toggle_data(self) -> str:
-        self._device["data_enabled"] = not self._device["data_enabled"]
-        self.simulate_network_search()
-        return self._with_bar(f"Mobile Data is now {_on(self._device['data_enabled'])}.")
-
-    @tool(writes=True)
-    def toggle_roaming(self) -> str:
-        self._device["roaming_enabled"] = not self._device["roaming_enabled"]
-        self.simulate_network_search()
-        return self._with_bar(f"Data Roaming is now {_on(self._device['roaming_enabled'])}.")
-
-    @tool(writes=True)
-    def toggle_data_saver_mode(self) -> str:
-        self._device["data_saver_mode"] = not self._device["data_saver_mode"]
-        return self._with_bar(f"Data Saver Mode is now {_on(self._device['data_saver_mode'])}.")
-
-    @tool(writes=True)
-    def toggle_wifi(self) -> str:
-        device = self._device
-        if device["airplane_mode"]:
-            return self._with_bar("Cannot change Wi-Fi settings while Airplane Mode is ON.")
-        device["wifi_enabled"] = not device["wifi_enabled"]
-        if not device["wifi_enabled"]:
-            self._set("wifi_connected", False)
-        return self._with_bar(f"Wi-Fi is now {_on(device['wifi_enabled'])}.")
-
-    @tool(writes=True)
-    def toggle_wifi_calling(self) -> str:
-        device = self._device
-        device["wifi_calling_enabled"] = not device["wifi_calling_enabled"]
-        return self._with_bar(f"Wi-Fi Calling is now {_on(device['wifi_calling_enabled'])}.")
-
-    @tool(writes=True)
-    def set_network_mode_preference(self, mode: Any) -> str:
-        if isinstance(mode, str) and mode not in _MODES:
-            return self._with_bar(_no_mode(mode))
-        self._device["network_mode_preference"] = mode
-        if not isinstance(mode, str):
-            return self._with_bar(_no_mode(mode))
-        self.simulate_network_search()
-        return self._with_bar(f"Preferred Network Mode set to: {mode}")
-
-    @tool(writes=True)
-    def reseat_sim_card(self) -> str:
-        self._set("sim_card_missing", False)
-        self.simulate_network_search()
-        return self._with_bar("SIM card re-seated successfully.")
-
-    @tool(writes=True)
-    def set_apn_settings(self, apn_settings: Any) -> str:
-        if isinstance(apn_settings, dict):
-            apn_settings = _Apn(**apn_settings).model_dump()
-        self._device["active_apn_settings"] = apn_settings
-        self.simulate_network_search()
-        return self._with_bar(f"APN settings set to: {self._apn_name()}")
-
-    @tool(writes=True)
-    def reset_apn_settings(self) -> str:
-        self._apn_name()
-        self._device["active_apn_settings"]["reset_at_reboot"] = True
-        self.simulate_network_search()
-        return self._with_bar("APN settings will reset at reboot.")
-
-    @tool(writes=True)
-    def connect_vpn(self) -> str:
-        device = self._device
-        if device["vpn_connected"]:
-            return "VPN already connected."
-        device["vpn_connected"] = True
-        device["vpn_details"] = dict(_GOOD_VPN)
-        return self._with_bar("VPN connected successfully.")
-
-    def _drop_vpn(self) -> None:
-        if self._device["vpn_connected"]:
-            self._device["vpn_connected"] = False
-            self._device["vpn_details"] = None
-
-    @tool(writes=True)
-    def disconnect_vpn(self) -> str:
-        device = self._device
-        if not device["vpn_connected"]:
-            return self._with_bar("No active VPN connection to disconnect.")
-        self._drop_vpn()
-        return self._with_bar("VPN disconnected successfully.")
-
-    @tool(writes=True)
-    def grant_app_permission(self, app_name: str, permission: str) -> str:
-        permissions = self._permissions(app_name)
-        permission = permission.lower()
-        if permissions is None:
-            text = f"Error. App '{app_name}' not found. Cannot grant permission."
-        elif permission not in permissions:
-            known = list(permissions)
-            text = (
-                f"Error. Permission '{permission}' not tracked for app '{app_name}', "
-                f"available permissions: {known}"
-            )
-        else:
-            permissions[permission] = True
-            text = f"Success. Permission '{permission}' granted to app '{app_name}'."
-        return self._with_bar(text)
-
-    @tool(writes=True)
-    def reboot_device(self) -> str:
-        lines = []
-        self._apn_name()
-        if self._device["active_apn_settings"]["reset_at_reboot"]:
-            lines.append("Resetting APN settings...")
-            self._device["active_apn_settings"] = _Apn().model_dump()
-        lines.append("Restarting network services...")
-        self.simulate_network_search()
-        return self._with_bar("\n".join(lines))
-
-    @tool(writes=True)
-    def make_payment(self) -> str:
-        request = self._around["payment_request"]
-        if request is None:
-            return "You do not have a payment request."
-        request["paid"] = True
-        amount, bill = request["amount_due"], request["bill_id"]
-        return f"Payment of {amount} USD has been made for bill {bill}."
-
-    # What tasks name to prepare her side, or to judge it.
-
-    def set_user_info(self, name: str, phone_number: str) -> None:
-        """Say whose phone it is."""
-        self._around["name"] = name
-        self._around["phone_number"] = phone_number
-
-    def set_user_location(self, abroad: bool) -> None:
-        """Say whether she is abroad."""
-        self._around["is_abroad"] = abroad
-
-    def turn_airplane_mode_on(self) -> None:
-        """Turn airplane mode on."""
-        if not self._device["airplane_mode"]:
-            self.toggle_airplane_mode()
-
-    def turn_airplane_mode_off(self) -> None:
-        """Turn airplane mode off."""
-        if self._device["airplane_mode"]:
-            self.toggle_airplane_mode()
-
-    def turn_data_on(self) -> None:
-        """Turn mobile data on."""
-        self._set("data_enabled", True)
-        self.simulate_network_search()
-
-    def turn_data_off(self) -> None:
-        """Turn mobile data off."""
-        self._set("data_enabled", False)
-        self.simulate_network_search()
-
-    def turn_roaming_on(self) -> None:
-        """Turn roaming on."""
-        self._set("roaming_enabled", True)
-        self.simulate_network_search()
-
-    def turn_roaming_off(self) -> None:
-        """Turn roaming off."""
-        self._set("roaming_enabled", False)
-        self.simulate_network_search()
-
-    def turn_data_saver_mode_on(self) -> None:
-        """Turn the data saver on."""
-        self._set("data_saver_mode", True)
-
-    def turn_data_saver_mode_off(self) -> None:
-        """Turn the data saver off."""
-        self._set("data_saver_mode", False)
-
-    def unseat_sim_card(self) -> None:
-        """Take the SIM card out."""
-        self._device["sim_card_missing"] = True
-        self.simulate_network_search()
-
-    def lock_sim_card(self, mode: str) -> None:
-        """Lock the SIM card, with a `pin` or a `puk`."""
-        self._device["sim_card_status"] = f"locked_{mode}"
-        self.simulate_network_search()
-
-    def break_apn_settings(self) -> None:
-        """Make the access point a broken one."""
-        self._device["active_apn_settings"]["apn_name"] = "broken"
-        self.simulate_network_search()
-
-    def break_apn_mms_setting(self) -> None:
-        """Forget where picture messages go."""
-        self._device["active_apn_settings"]["mmsc_url"] = None
-
-    def break_vpn(self) -> None:
-        """Connect to a poor VPN."""
-        self._device["vpn_connected"] = True
-        self._device["vpn_details"] = {**_GOOD_VPN, "server_performance": "poor"}
-
-    def remove_app_permission(self, app_name: str, permission: str) -> None:
-        """Take a permission from an app."""
-        self._permissions(app_name)[permission] = False
-
-    def set_wifi_calling(self, enabled: bool, mms_over_wifi: bool | None = None) -> None:
-        """Turn Wi-Fi calling on or off, and picture messages over it."""
-        self._set("wifi_calling_enabled", enabled)
-        if mms_over_wifi is not None:
-            self._set("wifi_calling_mms_over_wifi", mms_over_wifi)
-
-    def assert_airplane_mode_status(self, expected_status: bool) -> bool:
-        """Whether airplane mode is on, or off."""
-        return bool(self._device["airplane_mode"] == expected_status)
-
-    def assert_mobile_data_status(self, expected_status: bool) -> bool:
-        """Whether mobile data works, or not."""
-        return self._data_works() == expected_status
-
-    def assert_mobile_roaming_status(self, expected_status: bool) -> bool:
-        """Whether roaming is on, or off."""
-        return bool(self._device["roaming_enabled"] == expected_status)
-
-    def assert_mobile_data_saver_mode_status(self, expected_status: bool) -> bool:
-        """Whether the data saver is on, or off."""
-        return bool(self._device["data_saver_mode"] == expected_status)
-
-    def assert_mobile_data_usage_exceeded(self, expected_status: bool) -> bool:
-        """Whether all data is used."""
-        return bool(self._around["mobile_data_usage_exceeded"] == expected_status)
-
-    def assert_service_status(self, expected_status: str) -> bool:
-        """Whether the phone is connected, or has no service."""
-        return bool(self._device["network_connection_status"] == expected_status)
-
-    def assert_internet_speed(
-        self, expected_speed: float, expected_desc: str | None = None
-    ) -> bool:
-        """Whether the internet is at least so fast, and is called so."""
-        speed, level = self._speed()
-        if speed is None:
-            return False
-        if expected_desc is not None and level.lower() != expected_desc.lower():
-            return False
-        return speed >= expected_speed
-
-    def assert_internet_not_excellent(self) -> bool:
-        """Whether the internet is less than excellent."""
-        return self._speed()[1] != "Excellent"
-
-    def assert_can_send_mms(self, expected_status: bool) -> bool:
-        """Whether picture messages can be sent."""
-        return self._mms() == expected_status
-
-
-def _on(value: Any) -> str:
+def on_or_off(value: Any) -> str:
+    """How the phone words a switch."""
     return "ON" if value else "OFF"
 
 
 def _yes(value: Any) -> str:
     return "Yes" if value else "No"
-
-
-def _no_mode(mode: Any) -> str:
-    return (
-        f"Failed to set network mode: '{mode}' is not a valid option. "
-        f"Please use one of: {', '.join(_MODES)}"
-    )
-
-
-_DEVICE = (
-    *("sim_card_status", "sim_card_missing", "airplane_mode", "network_signal_strength"),
-    *("network_technology_connected", "network_connection_status", "battery_level"),
-    *("data_enabled", "roaming_enabled", "network_mode_preference", "active_apn_settings"),
-    *("wifi_enabled", "wifi_connected", "wifi_ssid", "wifi_signal_strength"),
-    *("wifi_calling_enabled", "wifi_calling_mms_over_wifi", "data_saver_mode"),
-    *("vpn_enabled_setting", "vpn_connected", "vpn_details", "app_statuses"),
-)
-
-
-def user_database(db: Any) -> dict[str, Any]:
-    """Her database as tau2's models hold it, with surroundings as they are before any task.
-
-    Args:
-        db: The published `user_db.toml`.
-    """
-    device = {key: db["device"].get(key) for key in _DEVICE}
-    device["active_apn_settings"] = _Apn(**device["active_apn_settings"]).model_dump()
-    return {
-        "device": device,
-        "surroundings": {
-            "name": None,
-            "phone_number": None,
-            "is_abroad": False,
-            "roaming_allowed": False,
-            "signal_strength": {"2G": "poor", "3G": "fair", "4G": "good", "5G": "excellent"},
-            "mobile_data_usage_exceeded": False,
-            "line_active": True,
-            "payment_request": None,
-        },
-    }

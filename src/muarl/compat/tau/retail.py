@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from muarl.compat.tau.arithmetic import calculated
-from muarl.compat.tau.toolkit import Refused, Tau1Toolkit, Tau2Toolkit, Toolkit, tool
+from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
 _REASONS = ("no longer needed", "ordered by mistake")
 
 
-class _Retail(Toolkit):
+class RetailTools(Toolkit):
     """What both generations do alike."""
 
     def _order(self, order_id: str) -> Any:
@@ -95,9 +95,11 @@ class _Retail(Toolkit):
             raise Refused(self._say("invalid reason"))
         refunds = []
         for payment in order["payment_history"]:
-            refunds.append(_transaction("refund", payment["amount"], payment["payment_method_id"]))
+            refunds.append(
+                transaction_of("refund", payment["amount"], payment["payment_method_id"])
+            )
             if "gift_card" in payment["payment_method_id"]:
-                _credit(self._method(order, payment["payment_method_id"]), payment["amount"])
+                add_credit(self._method(order, payment["payment_method_id"]), payment["amount"])
         order["status"] = "cancelled"
         order["cancel_reason"] = reason
         order["payment_history"].extend(refunds)
@@ -121,14 +123,14 @@ class _Retail(Toolkit):
             raise Refused(self._say(short))
         history.extend(
             [
-                _transaction("payment", amount, payment_method_id),
-                _transaction("refund", amount, old),
+                transaction_of("payment", amount, payment_method_id),
+                transaction_of("refund", amount, old),
             ]
         )
         if method["source"] == "gift_card":
-            _credit(method, -amount)
+            add_credit(method, -amount)
         if "gift_card" in old:
-            _credit(self._method(order, old), amount)
+            add_credit(self._method(order, old), amount)
         return order
 
     def _count_items(self, order: Any, item_ids: Sequence[str], missing: str) -> None:
@@ -146,7 +148,7 @@ class _Retail(Toolkit):
         difference: Any = 0
         variants = []
         for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
-            item = _item(order, item_id)
+            item = item_of(order, item_id)
             variant = self._new_variant(item, new_item_id)
             difference += variant["price"] - item["price"]
             variants.append(variant)
@@ -190,9 +192,9 @@ class _Retail(Toolkit):
             short = "insufficient gift card balance to pay for the new item"
             raise Refused(self._say(short))
         kind = "payment" if difference > 0 else "refund"
-        order["payment_history"].append(_transaction(kind, abs(difference), payment_method_id))
+        order["payment_history"].append(transaction_of(kind, abs(difference), payment_method_id))
         if method["source"] == "gift_card":
-            _credit(method, -difference)
+            add_credit(method, -difference)
         self._put(order, item_ids, new_item_ids, variants)
         order["status"] = "pending (item modified)"
         return order
@@ -224,212 +226,8 @@ class _Retail(Toolkit):
         return dict(sorted((p["name"], p["product_id"]) for p in self.db["products"].values()))
 
 
-class Tau1Retail(_Retail, Tau1Toolkit):
-    """The shop of tau-bench."""
-
-    def _say(self, text: str) -> str:
-        return text
-
-    def _changeable(self, order: Any) -> bool:
-        return bool(order["status"] == "pending")
-
-    def _new_variant(self, item: Any, new_item_id: str) -> Any:
-        variants = self.db["products"][item["product_id"]]["variants"]
-        if not (new_item_id in variants and variants[new_item_id]["available"]):
-            raise Refused(f"new item {new_item_id} not found or available")
-        return variants[new_item_id]
-
-    def _put(
-        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
-    ) -> None:
-        for item_id, new_item_id, variant in zip(item_ids, new_item_ids, variants, strict=True):
-            _become(_item(order, item_id), new_item_id, variant)
-
-    @tool()
-    def think(self, thought: str) -> str:
-        return ""
-
-    @tool(writes=True)
-    def exchange_delivered_order_items(
-        self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
-    ) -> Any:
-        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, "{} not found")
-
-    @tool(writes=True)
-    def return_delivered_order_items(
-        self, order_id: str, item_ids: list[str], payment_method_id: str
-    ) -> Any:
-        other = "payment method should be either the original payment method or a gift card"
-        return self._return(order_id, item_ids, payment_method_id, other)
-
-    @tool(writes=True)
-    def modify_pending_order_address(
-        self,
-        order_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        order = self._order(order_id)
-        if not self._changeable(order):
-            raise Refused("non-pending order cannot be modified")
-        order["address"] = _address(address1, address2, city, state, country, zip)
-        return order
-
-    @tool(writes=True)
-    def modify_user_address(
-        self,
-        user_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        user = self._user(user_id)
-        user["address"] = _address(address1, address2, city, state, country, zip)
-        return user
-
-
-class Tau2Retail(_Retail, Tau2Toolkit):
-    """The shop of tau2-bench, with its fault: every changed item becomes the last variant."""
-
-    def _say(self, text: str) -> str:
-        return text[0].upper() + text[1:]
-
-    def _changeable(self, order: Any) -> bool:
-        return "pending" in order["status"]
-
-    def _new_variant(self, item: Any, new_item_id: str) -> Any:
-        variants = self.db["products"][item["product_id"]]["variants"]
-        if new_item_id not in variants:
-            raise Refused("Variant not found")
-        if not variants[new_item_id]["available"]:
-            raise Refused(f"New item {new_item_id} not found or available")
-        return variants[new_item_id]
-
-    def _put(
-        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
-    ) -> None:
-        for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
-            _become(_item(order, item_id), new_item_id, variants[-1])
-
-    @tool()
-    def get_item_details(self, item_id: str) -> Any:
-        for product in self.db["products"].values():
-            if item_id in product["variants"]:
-                return product["variants"][item_id]
-        raise Refused("Item not found")
-
-    @tool(writes=True)
-    def exchange_delivered_order_items(
-        self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
-    ) -> Any:
-        missing = "Number of {} not found."
-        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, missing)
-
-    @tool(writes=True)
-    def return_delivered_order_items(
-        self, order_id: str, item_ids: list[str], payment_method_id: str
-    ) -> Any:
-        other = "payment method should be the original payment method"
-        return self._return(order_id, item_ids, payment_method_id, other)
-
-    @tool(writes=True)
-    def modify_pending_order_address(
-        self,
-        order_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        order = self._order(order_id)
-        if not self._changeable(order):
-            raise Refused("Non-pending order cannot be modified")
-        order["address"] = _checked_address(address1, address2, city, state, country, zip)
-        return order
-
-    @tool(writes=True)
-    def modify_user_address(
-        self,
-        user_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        user = self._user(user_id)
-        user["address"] = _checked_address(address1, address2, city, state, country, zip)
-        return user
-
-
-def tau2_database(db: Any) -> dict[str, Any]:
-    """The database as tau2's models hold it: all fields, in their order, money as floats.
-
-    Args:
-        db: The published `db.json`.
-    """
-    return {
-        "products": {key: _product(value) for key, value in db["products"].items()},
-        "users": {key: _user(value) for key, value in db["users"].items()},
-        "orders": {key: _order(value) for key, value in db["orders"].items()},
-    }
-
-
-_ORDER = ("order_id", "user_id", "address", "items", "status", "fulfillments", "payment_history")
-_ORDER_LATER = (
-    *("cancel_reason", "exchange_items", "exchange_new_items", "exchange_payment_method_id"),
-    *("exchange_price_difference", "return_items", "return_payment_method_id"),
-)
-_ADDRESS = ("address1", "address2", "city", "country", "state", "zip")
-
-
-def _order(order: Any) -> dict[str, Any]:
-    return {
-        **{key: order[key] for key in _ORDER},
-        "items": [
-            {**{key: item[key] for key in ("name", "product_id", "item_id")}, **_priced(item)}
-            for item in order["items"]
-        ],
-        "payment_history": [
-            _transaction(p["transaction_type"], float(p["amount"]), p["payment_method_id"])
-            for p in order["payment_history"]
-        ],
-        **{key: order.get(key) for key in _ORDER_LATER},
-    }
-
-
-def _priced(item: Any) -> dict[str, Any]:
-    return {"price": float(item["price"]), "options": item["options"]}
-
-
-def _product(product: Any) -> dict[str, Any]:
-    variants = {
-        key: {**variant, "price": float(variant["price"])}
-        for key, variant in product["variants"].items()
-    }
-    return {"name": product["name"], "product_id": product["product_id"], "variants": variants}
-
-
-def _user(user: Any) -> dict[str, Any]:
-    methods = {
-        key: {**method, **({"balance": float(method["balance"])} if "balance" in method else {})}
-        for key, method in user["payment_methods"].items()
-    }
-    keys = ("user_id", "name", "address", "email", "payment_methods", "orders")
-    return {**{key: user[key] for key in keys}, "payment_methods": methods}
-
-
-def _transaction(kind: str, amount: Any, payment_method_id: str) -> dict[str, Any]:
+def transaction_of(kind: str, amount: Any, payment_method_id: str) -> dict[str, Any]:
+    """An entry of a payment history."""
     return {
         "transaction_type": kind,
         "amount": amount,
@@ -437,23 +235,27 @@ def _transaction(kind: str, amount: Any, payment_method_id: str) -> dict[str, An
     }
 
 
-def _credit(method: Any, amount: Any) -> None:
+def add_credit(method: Any, amount: Any) -> None:
+    """Add an amount to a gift card's balance."""
     method["balance"] = round(method["balance"] + amount, 2)
 
 
-def _item(order: Any, item_id: str) -> Any:
+def item_of(order: Any, item_id: str) -> Any:
+    """The first item of an order with this id."""
     return next(item for item in order["items"] if item["item_id"] == item_id)
 
 
-def _become(item: Any, item_id: str, variant: Any) -> None:
+def turn_into(item: Any, item_id: str, variant: Any) -> None:
+    """Make an item another variant of its product."""
     item["item_id"] = item_id
     item["price"] = variant["price"]
     item["options"] = variant["options"]
 
 
-def _address(
+def address_of(
     address1: Any, address2: Any, city: Any, state: Any, country: Any, zip_code: Any
 ) -> dict[str, Any]:
+    """An address with its fields by name."""
     return {
         "address1": address1,
         "address2": address2,
@@ -462,11 +264,3 @@ def _address(
         "country": country,
         "zip": zip_code,
     }
-
-
-def _checked_address(*values: Any) -> dict[str, Any]:
-    address = _address(*values)
-    for key, value in address.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{key} should be a valid string")
-    return {key: address[key] for key in _ADDRESS}

@@ -1,0 +1,158 @@
+"""What public benchmarks pay for no skill: trivial policies on imported tasks, by the official rules.
+
+    python benchmarks/floors.py --json
+    python benchmarks/floors.py --only "tau2 HEAD airline" --json
+
+Each policy plays each task once, on our tools over MCP: the user says what she wants and ends the dialogue
+after the first message that the policy writes to her. `do_nothing` is what the official evaluator gives
+a conversation without a tool call. NL_ASSERTION is not judged and counts as 1, as in published counts.
+
+- `floors`: set to policy to tasks with reward 1; `share` likewise as shares; `tasks`: how many a set has.
+- `do_nothing_agrees`: whether the counts are those that the official code gave (`../shared/reference`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+
+from muarl.compat.tau.importer import Made, imported_tau1, imported_tau2
+from muarl.compat.tau.writing import write
+from muarl.data.trivial import TRIVIAL, trivial_agent
+from muarl.domain import Agent, Domain, load_domain
+from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.record import Turn, UserReply
+from muarl.seeds import generator
+from muarl.spec import TaskSpec
+
+DATA = Path(__file__).parents[2] / "shared" / "fixtures" / "data"
+MEASURED = {
+    "tau1 retail test": 7,
+    "tau1 retail train": 5,
+    "tau1 retail dev": 1,
+    "tau1 airline test": 19,
+    "tau2 HEAD retail base": 11,
+    "tau2 HEAD airline base": 23,
+    "tau2 HEAD telecom base": 0,
+    "tau2 HEAD mock base": 1,
+    "tau2 v0.2.0 retail base": 7,
+    "tau2 v0.2.0 airline base": 19,
+}
+"""Reward 1 for doing nothing, from the official code; reference/benchmarks.md, section 1."""
+
+_TRANSFER = ToolCall("only", "transfer_to_human_agents", {"summary": ""})
+
+
+class Transfer:
+    """Hands the user over at once, with all that the call needs."""
+
+    def act(self, history: list[Message]) -> Message:
+        if any(message.role == "tool" for message in history):
+            return Message("assistant", "Done.")
+        return Message("assistant", "", tool_calls=(_TRANSFER,))
+
+
+def sets(data: Path, folder: Path, only: str) -> Iterator[tuple[str, Path, str]]:
+    """Name, domain's file and split of each set that is imported."""
+    for benchmark, version, made in _imports(data):
+        for split in {**made.splits, **made.more_splits}:
+            name = " ".join(filter(None, (benchmark, version, made.folder, split)))
+            if name in MEASURED and name.startswith(only):
+                at = write(made, folder / f"{benchmark}{version}")
+                own = split in made.splits
+                yield name, at / ("domain.yaml" if own else f"{split}.yaml"), split
+
+
+def _imports(data: Path) -> Iterator[tuple[str, str, Made]]:
+    for made in imported_tau1(data):
+        yield "tau1", "", made
+    for made in imported_tau2(data):
+        yield "tau2", "HEAD", made
+    for made in imported_tau2(data, version="v0.2.0", domains=("retail", "airline")):
+        yield "tau2", "v0.2.0", made
+
+
+async def earned(domain: Domain, task: TaskSpec, policy: str, tools: tuple[ToolSpec, ...]) -> bool:
+    """Whether a policy earns 1 on a task."""
+    agent: Agent = Transfer()
+    if policy != "transfer_at_once":
+        agent = trivial_agent(policy, domain, tools, _rng(task, policy))
+    world = domain.world_for(task)
+    initial = world.fork()
+    opening = UserReply(task.goal, act="open")
+    history = [Message("system", domain.spec.rules), Message("user", task.goal)]
+    turns: list[Turn] = []
+    async with domain.server.session(world) as session:
+        while True:
+            message = agent.act(history)
+            history.append(message)
+            turn = Turn(message, sample=0, start=0, end=0, finish_reason="stop", policy_version=0)
+            turns.append(turn)
+            if not message.tool_calls:
+                turn.reply = UserReply("###STOP###", stop=True, act="stop")
+                break
+            for call in message.tool_calls:
+                turn.results.append(await session.call(call))
+                history.append(turn.results[-1].as_message(call.name))
+            ended = [r for r in turn.results if r.name in domain.spec.terminal and not r.is_error]
+            if ended:
+                break
+    verdict = await domain.judge(task, world, turns, opening, initial=initial)
+    return verdict.reward == 1
+
+
+def _rng(task: TaskSpec, policy: str) -> random.Random:
+    return generator(0, "floors", policy, task.id)
+
+
+async def counted(path: Path, split: str) -> tuple[int, dict[str, int]]:
+    """How many tasks a set has, and on how many each policy earns 1."""
+    domain = load_domain(path)
+    tools = await domain.tools()
+    tasks = domain.tasks(split)
+    right = dict.fromkeys(TRIVIAL, 0)
+    for task in tasks:
+        for policy in TRIVIAL:
+            right[policy] += await earned(domain, task, policy, tools)
+    return len(tasks), right
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA, help="upstream data")
+    parser.add_argument("--only", default="", help="sets whose name begins so")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse_args()
+    if not args.data.is_dir():
+        print(f"no folder {args.data}: --data names the upstream data", file=sys.stderr)
+        return 2
+    begin = time.perf_counter()
+    floors, sizes = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path, split in sets(args.data, Path(folder), args.only):
+            sizes[name], floors[name] = anyio.run(counted, path, split)
+    nothing = {name: right["do_nothing"] for name, right in floors.items()}
+    summary = {
+        "floors": floors,
+        "share": {
+            name: {policy: round(n / sizes[name], 4) for policy, n in right.items()}
+            for name, right in floors.items()
+        },
+        "tasks": sizes,
+        "do_nothing_agrees": nothing == {name: MEASURED[name] for name in nothing},
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+    print(json.dumps(summary, indent=None if args.json else 2))
+    return 0 if summary["do_nothing_agrees"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

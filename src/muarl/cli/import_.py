@@ -1,0 +1,134 @@
+"""`muarl import tau1|tau2|acebench --from PATH --to FOLDER`: a public benchmark's tasks as domains of muarl.
+
+PATH is your copy of sierra-research/tau-bench (tau1), tau2-bench (tau2) or ACEBench (acebench): a checkout,
+or the folder of an installed package. Nothing is downloaded, and nothing of it is executed. Its files are recognised by
+their hashes, so that a score says of which version it is. See docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from muarl.cli._answer import answer
+from muarl.cli._telling import remark
+from muarl.errors import SetupError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("benchmark", choices=("tau1", "tau2", "acebench"), help="which benchmark")
+    parser.add_argument(
+        "--from", dest="source", type=Path, required=True, metavar="PATH", help="your copy of it"
+    )
+    parser.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="where the domains are written"
+    )
+    parser.add_argument(
+        "--domain",
+        action="append",
+        dest="domains",
+        choices=("retail", "airline", "telecom", "mock"),
+        help="tau1, tau2: which of its domains, once for each; left out, all",
+    )
+    parser.add_argument(
+        "--version",
+        choices=("v0.2.0", "HEAD"),
+        help="tau2: refuse tasks of another version (the paper's are those of v0.2.0)",
+    )
+    parser.add_argument(
+        "--policy",
+        choices=("telecom", "telecom-workflow"),
+        default="telecom",
+        help="tau2: which technical manual telecom's agent reads (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--judge-model",
+        metavar="NAME",
+        help="tau2: who judges assertions in natural language; left out, they are not judged, which "
+        "every reward says",
+    )
+    parser.add_argument(
+        "--judge-url", metavar="URL", help="tau2: the endpoint of --judge-model, `http://.../v1`"
+    )
+    parser.add_argument(
+        "--judge-key-env", metavar="NAME", help="tau2: the environment variable with its key"
+    )
+    parser.add_argument(
+        "--accept-unknown", action="store_true", help="import files of no known version as well"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace files of folders that are there already"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write a folder for each domain, and say what was left out.
+
+    Raises:
+        SetupError: The copy lacks something, or is of another version; or nothing can be written.
+    """
+    from muarl.compat.tau.importer import (
+        TAU1_DOMAINS,
+        TAU2_DOMAINS,
+        imported_tau1,
+        imported_tau2,
+    )
+    from muarl.compat.tau.writing import write
+
+    if not args.source.is_dir():
+        raise SetupError(f"there is no folder {args.source}; --from names your copy")
+    if args.benchmark == "acebench":
+        return _import_acebench(args)
+    if (args.judge_model is None) != (args.judge_url is None):
+        raise SetupError("--judge-model and --judge-url go together")
+    if args.benchmark == "tau1":
+        chosen = args.domains or TAU1_DOMAINS
+        if other := [name for name in chosen if name not in TAU1_DOMAINS]:
+            raise SetupError(f"tau-bench has no {other[0]}; it has {' and '.join(TAU1_DOMAINS)}")
+        domains = imported_tau1(args.source, domains=chosen, accept_unknown=args.accept_unknown)
+    else:
+        judge = None
+        if args.judge_model is not None:
+            judge = {"model": args.judge_model, "base_url": args.judge_url}
+            if args.judge_key_env is not None:
+                judge["api_key_env"] = args.judge_key_env
+        domains = imported_tau2(
+            args.source,
+            domains=args.domains or TAU2_DOMAINS,
+            version=args.version,
+            accept_unknown=args.accept_unknown,
+            judge=judge,
+            policy=args.policy,
+        )
+    for made in domains:
+        folder = args.to / made.folder
+        if folder.exists() and not args.overwrite:
+            raise SetupError(f"{folder} is there already; replace its files with --overwrite")
+        try:
+            write(made, args.to)
+        except OSError as error:
+            raise SetupError(
+                f"cannot write {error.filename or folder}: {error.strerror}"
+            ) from error
+        splits = {**made.splits, **made.more_splits}
+        counts = ", ".join(f"{name} {len(ids)}" for name, ids in splits.items())
+        answer(f"{folder}: {made.summary} Tasks: {counts}")
+        for note in made.notes:
+            remark(f"{folder}: {note}")
+    return 0
+
+
+def _import_acebench(args: argparse.Namespace) -> int:
+    from muarl.compat.acebench.importer import write_domains
+
+    if args.domains:
+        raise SetupError(
+            "acebench has no --domain: its domains are made of what tasks have in common"
+        )
+    written = write_domains(
+        args.source, args.to, accept_unknown=args.accept_unknown, overwrite=args.overwrite
+    )
+    for folder in written:
+        answer(str(folder))
+    return 0

@@ -1,0 +1,46 @@
+"""What upstream makes of arguments of a wrong kind, found by asking the official package."""
+
+from __future__ import annotations
+
+import pytest
+
+from muarl.compat.tau.databases import tau2_environment
+
+
+@pytest.fixture
+def phone(upstream):
+    return tau2_environment(upstream, "telecom")
+
+
+def test_an_unknown_network_mode_is_written_searched_with_and_then_an_error(phone):
+    answer = phone.call("set_network_mode_preference", {"mode": ["a"]}, "user")
+    assert answer.is_error
+    device = phone.user.db["device"]
+    assert list(device["network_mode_preference"]) == ["a"]
+    assert device["network_technology_connected"] == "4G"
+    assert phone.call("check_network_mode_preference", {}, "user").is_error
+
+
+def test_no_network_mode_is_written_and_reported_as_a_failure_without_an_error(phone):
+    answer = phone.call("set_network_mode_preference", {"mode": None}, "user")
+    assert not answer.is_error
+    assert answer.text.startswith("Failed to set network mode: 'None'")
+    assert phone.user.db["device"]["network_technology_connected"] == "4G"
+
+
+def test_settings_that_are_none_fail_every_search_after_it_was_written(phone):
+    phone.call("set_apn_settings", {"apn_settings": " "}, "user")
+    off = phone.call("toggle_airplane_mode", {}, "user")
+    assert off.is_error
+    assert phone.user.db["device"]["network_technology_connected"] == "none"
+    assert phone.call("toggle_airplane_mode", {}, "user").is_error
+    assert phone.user.db["device"]["network_technology_connected"] == "5G"
+
+
+@pytest.mark.parametrize("passengers", [["a"], [None], {"k": 1}])
+def test_passengers_that_are_no_objects_are_written_as_they_come(upstream, passengers):
+    env = tau2_environment(upstream, "airline")
+    arguments = {"reservation_id": "V5EMZH", "passengers": passengers}
+    answer = env.call("update_reservation_passengers", arguments)
+    assert not answer.is_error
+    assert env.agent.db["reservations"]["V5EMZH"]["passengers"] == passengers
