@@ -532,7 +532,7 @@ async def test_steps_are_announced_in_order(folder: Path) -> None:
     steps: list[str] = []
     await prove(load_domain(folder), on_step=steps.append)
     before = ["tasks", "tool server", "names", "splits", "gold calls"]
-        before += ["gold calls, once more", "reads"]
+    before += ["gold calls, once more", "reads"]
     assert steps == [*before, "trivial policies"]
 
 

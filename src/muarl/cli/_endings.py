@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from muarl.authors import PACKAGES, shown_file
 from muarl.cli._telling import remark
 
 FAILED = 1
@@ -41,6 +40,8 @@ def no_early_success() -> Iterator[None]:
 
 def _place() -> str:
     """The line of a domain's Python that is being run, or ""."""
+    from muarl.authors import PACKAGES, shown_file  # loads anyio, which most verbs do without
+
     frame = sys._getframe(1)
     while frame is not None and not str(frame.f_globals.get("__name__", "")).startswith(PACKAGES):
         frame = frame.f_back  # type: ignore[assignment]

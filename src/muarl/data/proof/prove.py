@@ -185,11 +185,12 @@ class _Prover:
             return
         self._on_step("gold calls")
         await self._prove_gold()
+        await self._prove_sync()
         self._on_step("gold calls, once more")
         of_tasks = ((task, self._gold.get(task.id)) for task in subject.all_tasks())
         runs = [(task, run) for task, run in of_tasks if run is not None]
-        proof.findings += await again_findings(subject, runs)
-        await self._prove_sync()
+        if not any(finding.check is Check.SYNC for finding in proof.findings):
+            proof.findings += await again_findings(subject, runs)
         if any(
             finding.check in (Check.GOLD, Check.AGAIN, Check.SYNC) for finding in proof.findings
         ):
@@ -221,7 +222,7 @@ class _Prover:
 
     async def _prove_sync(self) -> None:
         """One finding says it of all tasks."""
-        if any(finding.check in (Check.GOLD, Check.AGAIN) for finding in self.proof.findings):
+        if any(finding.check is Check.GOLD for finding in self.proof.findings):
             return
         for tasks in self.subject.tasks.values():
             for task in spread(tasks, self._dialogues):
