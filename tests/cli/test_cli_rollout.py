@@ -286,3 +286,37 @@ def test_tasks_the_model_was_trained_on_are_not_evaluated_L10(
     ending = muarl("eval", run_file, "--model", out / part, "--out", tmp_path / "eval")
     ending.refuses(2, "split 'train' shares 1 tasks with what is trained on (train)")
     assert not (tmp_path / "eval").exists()
+
+
+CLASH = "user: {scripted: {knobs: {refuse: 0.5}}}\n"
+ONE_TASK = '{"id": "p", "task": "nowhere", "lines": [{"speaker": "user", "text": "Hi."}]}'
+
+
+def test_knobs_that_persona_and_run_turn_too_far_together_are_said_before_the_folder_is_made(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    folder = run_file.parent
+    spoil(folder / "held_out.yaml", "personas: [plain]", "personas: [plain, terse]")
+    spoil(folder / "domain.yaml", "    weight: 0\n", "    knobs: {partial: 0.7}\n")
+    run_file.write_text(run_file.read_text() + CLASH)
+    ending = muarl("rollout", run_file, "--expert", "--episodes", 1, "--out", out)
+    assert ending.code == 2
+    said = "".join(ending.lines)
+    assert "domain.yaml:" in said
+    assert "with the knobs of the run's user, which stand before these: only one of partial" in said
+    assert not out.exists()
+
+
+def test_a_replayed_user_has_words_for_every_task_or_the_old_run_stays(
+    muarl: InProcess, run_file: Path, out: Path
+) -> None:
+    tasks = run_file.parent / "held_out.yaml"
+    first = load_domain(run_file.parent / "domain.yaml").tasks("held_out")[0].id
+    second = tasks.read_text().partition("tasks:\n")[2].replace(f"id: {first}", "id: another")
+    tasks.write_text(tasks.read_text() + second)
+    (run_file.parent / "people.jsonl").write_text(ONE_TASK.replace("nowhere", first))
+    run_file.write_text(run_file.read_text() + "user: {replay: {file: people.jsonl}}\n")
+    ending = muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out)
+    assert ending.code == 2
+    assert "people.jsonl has no dialogue of task 'another'" in "".join(ending.lines)
+    assert not out.exists()

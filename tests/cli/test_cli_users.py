@@ -102,3 +102,16 @@ def test_a_column_is_worst_only_where_its_interval_is_apart() -> None:
     assert not is_worst(CATALOGUE["words_per_turn"], of(5, 6), [of(1, 2)])
     assert not is_worst(lower, of(0.5, 0.6), [])
     assert not is_worst(lower, of(0.5, 0.6), [Interval(0.1, None, None, 1, "wilson")])
+
+
+def test_a_file_without_dialogues_is_no_corpus(muarl: InProcess, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("\n")
+    answered = muarl("users", tmp_path / "none.jsonl")
+    assert answered.code == 1
+    assert "none.jsonl: no dialogue in it" in "".join(answered.lines)
+
+
+def test_a_reference_that_tells_nothing_says_so(muarl: InProcess, tmp_path: Path) -> None:
+    folks = people(tmp_path / "folks.jsonl", "Please cancel it.", "Where is my lamp?")
+    one = people(tmp_path / "one.jsonl", "Please cancel it.")
+    assert "folks: no distance: too few dialogues" in muarl("users", folks, "--reference", one).out

@@ -75,6 +75,30 @@ def test_a_dialogue_comes_once_and_a_file_that_is_missing_is_said(tmp_path: Path
         list(read_dialogues(tmp_path / "none.jsonl"))
 
 
+def test_what_cannot_be_measured_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    silent = msgspec.structs.replace(GOOD, lines=(Line("agent", "Hello, how can I help?"),))
+    with pytest.raises(
+        RecordError, match=r"x.jsonl:1: nobody speaks as the user in dialogue 't/0'"
+    ):
+        list(read_dialogues(write(tmp_path / "x.jsonl", silent)))
+    for figure, words in (
+        ("role_flip", "counted turn by turn; did you mean 'role_flips'"),
+        ("user_turns", "'user_turns', which is no figure that is counted turn by turn"),
+    ):
+        judged = msgspec.structs.replace(GOOD, judgements=(Judgement(figure, 0, False),))
+        with pytest.raises(RecordError, match=words):
+            list(read_dialogues(write(tmp_path / "x.jsonl", judged)))
+
+
+def test_a_dialogue_that_nests_without_end_is_no_dialogue(tmp_path: Path) -> None:
+    deep = '{"x":' + "[" * 5000 + "]" * 5000 + "}"
+    use = f'{{"tool":"t","arguments":{deep}}}'
+    line = f'{{"id":"a","task":"t","lines":[{{"speaker":"user","text":"Hi.","uses":[{use}]}}]}}'
+    (tmp_path / "x.jsonl").write_text(line)
+    with pytest.raises(RecordError, match=r"x.jsonl:1: not a dialogue"):
+        list(read_dialogues(tmp_path / "x.jsonl"))
+
+
 def test_tags_stand_beside_their_agreement_with_the_words() -> None:
     def tagged(*acts: str) -> View:
         marked = iter(acts)

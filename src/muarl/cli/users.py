@@ -19,7 +19,7 @@ import msgspec
 from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
 from muarl.cli._stored import domain_of, stored_episodes
-from muarl.errors import SetupError
+from muarl.errors import RecordError, SetupError
 from muarl.evaluate.statistics import Interval
 from muarl.measure.catalogue import CATALOGUE, METRICS
 from muarl.measure.corpus import Corpus, describe
@@ -107,7 +107,9 @@ def _columns(args: argparse.Namespace) -> dict[str, list[Transcript]]:
 
 def _read(path: Path, args: argparse.Namespace) -> list[Transcript]:
     if path.suffix == ".jsonl":
-        return list(read_dialogues(path))
+        if not (dialogues := list(read_dialogues(path))):
+            raise RecordError(f"{path}: no dialogue in it; expected one JSON object a line")
+        return dialogues
     of_run = argparse.Namespace(runs=[path], phase=args.phase, domain=args.domain)
     episodes = stored_episodes(of_run)
     return list(EpisodeReader(domain_of(of_run), user=_name(path)).read(episodes))
@@ -196,7 +198,12 @@ def _beside(name: str, corpus: Corpus) -> Iterator[str]:
         return
     if corpus.beside.calibration_error is not None:
         yield f"{name}: success is off by {corpus.beside.calibration_error:.3f} (27 calibration)"
-    apart = [d for d in corpus.beside.distances if d.halves is not None and d.value > d.halves]
+    told = [d for d in corpus.beside.distances if d.halves is not None]
+    apart = [d for d in told if d.halves is not None and d.value > d.halves]
+    if not told:
+        yield f"{name}: no distance: too few dialogues, or too few tasks of the reference to halve it"
+    elif not apart:
+        yield f"{name}: in nothing further from the reference than its own halves are apart"
     apart.sort(key=lambda d: (d.kind != "jsd", d.halves - d.value if d.halves is not None else 0))
     for d in apart[:_FURTHEST]:
         yield (

@@ -30,6 +30,9 @@ CATALOGUE: Mapping[str, Figure] = {
 }
 """Figures of tier T0, by name."""
 
+BY_TURN = frozenset(name for name, figure in CATALOGUE.items() if figure.turn is not None)
+"""Those that count turns, of which a judge can say whether it is so."""
+
 METRICS: Mapping[int, str] = {
     1: "clarification",
     2: "answers to requests",

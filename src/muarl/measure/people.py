@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from muarl.errors import RecordError
+from muarl.errors import RecordError, did_you_mean
+from muarl.measure.catalogue import BY_TURN
 from muarl.measure.transcript import Line, Transcript
 from muarl.record import Outcome
 
@@ -45,7 +46,7 @@ def read_dialogues(path: Path) -> Iterator[Transcript]:
 def _read(line: bytes, at: str) -> Transcript:
     try:
         found = _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(
             f"{at}: not a dialogue: {error}. Expected one JSON object a line, see docs/user-metrics.md"
         ) from error
@@ -57,10 +58,17 @@ def _read(line: bytes, at: str) -> Transcript:
     if lines[0].speaker == "agent":
         lines = lines[1:]
     num_user = sum(line.speaker == "user" for line in lines)
+    if not num_user:
+        raise RecordError(f"{at}: nobody speaks as the user in dialogue {found.id!r}")
     for judgement in found.judgements:
         if judgement.turn >= num_user:
             raise RecordError(
                 f"{at}: a judgement of turn {judgement.turn}; the user has {num_user} (from 0)"
+            )
+        if judgement.figure not in BY_TURN:
+            raise RecordError(
+                f"{at}: a judgement of {judgement.figure!r}, which is no figure that is counted turn by "
+                f"turn{did_you_mean(judgement.figure, BY_TURN)}"
             )
     return structs.replace(found, lines=lines)
 

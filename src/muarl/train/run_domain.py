@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from muarl.data.progress import unfit_items
@@ -10,15 +10,16 @@ from muarl.domain import Domain, load_domain_of
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.seeds import generator
-from muarl.spec import Located, RunSpec
+from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
+from muarl.spec.user import UserKindSpec, UserSpec
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
     """Load a run's domain, and try once whatever all of the run's dialogues need.
 
-    Tasks are generated, the tool server is started and ended, a user and the expert are made; none
+    Tasks are generated, the tool server is started and ended, the users and the expert are made; none
     of them speaks.
 
     Raises:
@@ -40,11 +41,43 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
         SpecError: Run file, domain or tasks have to be mended.
         SetupError: The key of the user's endpoint is not set.
     """
-    first = evaluation_tasks(domain, run.spec)[0]  # refuses if they are trained on
+    evaluated = evaluation_tasks(domain, run.spec)  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
     run.refuse(_findings(run, domain))
-    for user in run.spec.users():
-        domain.user(user, first, first.personas[0], 0)
+    for split, user in _who_meets(run.spec):
+        is_evaluated = split == run.spec.eval.split
+        tasks = evaluated if is_evaluated else domain.tasks(split)
+        # Whoever is replayed has words for what is evaluated; nobody is trained with her.
+        kinds = [kind for _, kind in user.users() if is_evaluated or kind.replay is None]
+        try_users(domain, kinds, tasks)
+
+
+def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
+    """Splits, and who plays the user on their tasks."""
+    yield run.eval.split, run.eval_user
+    yield run.eval.split if run.grpo is None else run.grpo.split, run.user
+    for _, part in run.trained_on():
+        if isinstance(part, ColdStartSpec):
+            yield part.split, part.user
+
+
+def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
+    """Make the users that tasks will meet: as each persona, and for each task if she is replayed.
+
+    What one persona or task lacks for a user another may have.
+
+    Raises:
+        SpecError: Domain or tasks lack what a user needs.
+        SetupError: The key of a user's endpoint is not set.
+    """
+    one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
+    for user in users:
+        if user.replay is not None:
+            for task in tasks:
+                domain.user(user, task, task.personas[0], 0)
+            continue
+        for persona, task in one_each.items():
+            domain.user(user, task, persona, 0)
 
 
 async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:

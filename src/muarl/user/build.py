@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from muarl.errors import RecordError, SpecError
 from muarl.seeds import generator
-from muarl.spec import DomainSpec, KnobsSpec, Located, PersonaSpec, TaskSpec
+from muarl.spec import DomainSpec, KnobsSpec, Located, TaskSpec
 from muarl.spec.user import (
     LlmUserSpec,
     ReplayUserSpec,
@@ -54,23 +56,20 @@ class Users:
             SpecError: Domain or task lack what this kind of user needs.
             SetupError: The key of her endpoint is not set.
         """
-        manner = self._spec.personas[persona]
         if who.llm is not None:
-            return self._spoken(who.llm, task, manner, seed, self._client(who.llm))
+            return self._spoken(who.llm, task, persona, seed, self._client(who.llm))
         if who.model is not None:
-            return self._spoken(who.model, task, manner, seed, speaker or Mute())
+            return self._spoken(who.model, task, persona, seed, speaker or Mute())
         if who.worded is not None:
-            return self._worded(who.worded, task, manner, seed)
+            return self._worded(who.worded, task, persona, seed)
         if who.simulator is not None:
             return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
         assert who.scripted is not None  # a user is of exactly one kind
-        return self._scripted(who.scripted.knobs, task, manner, seed)
+        return self._scripted(who.scripted.knobs, task, persona, seed)
 
-    def _scripted(
-        self, knobs: KnobsSpec, task: TaskSpec, manner: PersonaSpec, seed: int
-    ) -> ScriptedUser:
+    def _scripted(self, knobs: KnobsSpec, task: TaskSpec, persona: str, seed: int) -> ScriptedUser:
         if self._spec.user is None or task.user is None:
             lacking = (
                 "the domain has no `user` script"
@@ -79,9 +78,9 @@ class Users:
             )
             raise self._problem(f"{lacking}; add one, or let the run's user be an llm")
         return ScriptedUser(
-            *(self._spec.user, manner, task.user, task.split),
+            *(self._spec.user, self._spec.personas[persona], task.user, task.split),
             generator(seed, "scripted user"),
-            knobs=manner.knobs.under(knobs),
+            knobs=self._knobs(persona, knobs),
             seed=seed,
         )
 
@@ -89,7 +88,7 @@ class Users:
         self,
         spec: SpokenUserSpec,
         task: TaskSpec,
-        manner: PersonaSpec,
+        persona: str,
         seed: int,
         speaker: Speaker,
     ) -> User:
@@ -97,8 +96,9 @@ class Users:
         from muarl.user.llm import LlmUser
         from muarl.user.steering import NEED_SCRIPT
 
+        manner = self._spec.personas[persona]
         script = self._spec.user if task.user is not None else None
-        knobs = manner.knobs.under(spec.knobs)
+        knobs = self._knobs(persona, spec.knobs)
         lacking = sorted(NEED_SCRIPT & knobs.rates.keys()) if script is None else []
         if lacking:
             raise self._problem(
@@ -116,12 +116,13 @@ class Users:
             knobs=knobs,
         )
 
-    def _worded(self, who: WordedUserSpec, task: TaskSpec, manner: PersonaSpec, seed: int) -> User:
+    def _worded(self, who: WordedUserSpec, task: TaskSpec, persona: str, seed: int) -> User:
         from muarl.user.contract import Contract
         from muarl.user.worded import WordedUser
 
+        manner = self._spec.personas[persona]
         return WordedUser(
-            self._scripted(who.knobs, task, manner, seed),
+            self._scripted(who.knobs, task, persona, seed),
             who.llm,
             persona=manner,
             contract=Contract.of(task, manner, self._spec.user),
@@ -154,6 +155,18 @@ class Users:
         if of_task is None:
             raise self._problem(f"{who.file} has no dialogue of task {task.id!r}; record one")
         return ReplayUser(of_task, generator(seed, "recorded user"))
+
+    def _knobs(self, persona: str, given: KnobsSpec) -> KnobsSpec:
+        """The persona's and the run's together, which may say too much where neither does alone."""
+        try:
+            return self._spec.personas[persona].knobs.under(given)
+        except ValidationError as error:
+            why = "; ".join(str(each["ctx"]["error"]) for each in error.errors())
+            message = (
+                f"with the knobs of the run's user, which stand before these: {why}. Lower them"
+            )
+            place = ("personas", persona, "knobs")
+            raise SpecError([self._located.problem(place, message)]) from None
 
     def _client(self, spec: LlmUserSpec) -> ChatClient:
         """One for all dialogues: what it learns of the endpoint's health concerns them all."""
