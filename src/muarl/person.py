@@ -10,6 +10,25 @@ from muarl.errors import did_you_mean
 from muarl.json_values import json_problem
 from muarl.messages import ToolCall, ToolSpec
 
+AGENT_COMMANDS = {
+    "/call": "call a tool: /call NAME {JSON}",
+    "/tools": "the tools and their parameters",
+    "/rules": "what the agent must follow",
+    "/quit": "leave; nothing is scored",
+    "/help": "this",
+}
+"""What a person may command as the agent, and what it does."""
+
+USER_COMMANDS = {
+    "/bye": "say what follows, if anything, and end the dialogue: you are done",
+    "/quit": "leave without a word",
+    "/do": "use a tool on your own device, where you have one: /do NAME {JSON}",
+    "/tools": "the tools on your device",
+    "/goal": "what you want, once more",
+    "/help": "this",
+}
+"""What she may command as the user, and what it does."""
+
 
 class Person(Protocol):
     """Somebody who reads and writes lines."""
@@ -23,10 +42,18 @@ class Person(Protocol):
         ...
 
 
-def command(line: str, known: Collection[str]) -> tuple[str, str]:
+def command(
+    line: str, known: Collection[str], others: Collection[str] = (), whose: str = ""
+) -> tuple[str, str]:
     """What a line that she wrote commands, and the rest of it; ("", line) if it commands nothing.
 
     A command may be shortened as long as it is the only one; two slashes begin a text with one.
+
+    Args:
+        line: The line.
+        known: Commands in her part.
+        others: Those that only the other side of the dialogue has.
+        whose: Who that is.
 
     Raises:
         ValueError: There is no such command.
@@ -45,6 +72,9 @@ def command(line: str, known: Collection[str]) -> tuple[str, str]:
     meant = [name for name in known if name == word] or [n for n in known if n.startswith(word)]
     if len(meant) == 1:
         return meant[0], rest.strip()
+    if word in others:
+        mine = f"; there are {', '.join(known)}"
+        raise ValueError(f"{word} is the {whose}'s command, and you are not the {whose}{mine}")
     hint = did_you_mean(word, known) or f"; there are {', '.join(known)}"
     raise ValueError(f"there is no {word}{hint} (a text that begins with / takes two of them)")
 

@@ -297,3 +297,40 @@ NEVER = """def look(order_id: str) -> str:
         import threading
         threading.Event().wait()
 """
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "place"),
+    [
+        ("tools.py", 'return "ok"', "import os; os._exit(0)", "tools.py:17, in cancel)"),
+        ("expert.py", "last = history[-1]", "import os; os._exit(0)", "expert.py:10, in act)"),
+    ],
+)
+def test_a_domain_that_ends_the_process_with_0_is_not_taken_for_sound(
+    folder: Path, file: str, old: str, new: str, place: str
+) -> None:
+    spoil(folder / "domain.yaml", "reward:", "expert: expert.py:Expert\nreward:")
+    spoil(folder / file, old, new)
+    ended = subprocess.run(
+        [sys.executable, "-m", "muarl.cli", "check", str(folder), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    (complaint,) = complaints(ended.stderr)
+    assert complaint.startswith("muarl: os._exit(0) was called (")
+    assert complaint.endswith(f"{place}: it ended muarl without a result")
+    assert ended.stdout == ""
+
+
+def test_thousands_of_problems_are_counted_and_not_all_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (folder / "domain.yaml").open("a") as file:
+        file.writelines(f"unknown_{number}: 1\n" for number in range(1500))
+    assert main(["check", "--offline", "--json", str(folder)]) == 2
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert len(findings) == 101
+    last = "here and elsewhere are 1,400 more problems; mend the others first"
+    assert findings[-1]["message"] == last

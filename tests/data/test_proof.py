@@ -173,6 +173,53 @@ async def test_a_task_that_needs_no_call_may_be_earned_by_doing_nothing(folder: 
     assert proof.passed["do_nothing"] == ["cancel-1"]
 
 
+def _hand_over(answer: str) -> Break:
+    """Give the shop a tool that ends a dialogue."""
+
+    def breakage(folder: Path) -> None:
+        tool = (
+            f"@server.tool()\n    async def hand_over(why: str) -> str:\n        {answer}\n\n    "
+        )
+        spoil(folder / "tools.py", "return server", f"{tool}return server")
+        spoil(folder / "domain.yaml", "writes:", "terminal: [hand_over]\nwrites:")
+
+    return breakage
+
+
+async def test_a_tool_that_ends_a_dialogue_need_stand_in_no_task(folder: Path) -> None:
+    _hand_over('return "a person takes over"')(folder)
+    assert said(await prove(load_domain(folder))) == []
+
+
+async def test_a_tool_that_can_only_fail_is_not_taken_for_exercised(folder: Path) -> None:
+    _hand_over('raise ToolError("nobody is there")')(folder)
+    assert said(await prove(load_domain(folder))) == [
+        (
+            "coverage 5:1: no call of tool 'hand_over' was answered without an error; mend it, or let "
+            "a gold call or the expert call it with arguments that it takes"
+        )
+    ]
+
+
+async def test_a_tool_that_fails_in_a_task_that_was_not_looked_at_is_found(folder: Path) -> None:
+    generated(folder)
+    spoil(
+        folder / "gen.py",
+        'gold=[GoldCallSpec(tool="cancel"',
+        'gold=[GoldCallSpec(tool="mend" if split + str(index) == "train2" else "cancel"',
+    )
+    tool = "@server.tool()\n    async def mend(order_id: str) -> str:\n        raise ToolError('no')\n\n    "
+    spoil(folder / "tools.py", "return server", f"{tool}return server")
+    spoil(folder / "domain.yaml", "writes: [cancel]", "writes: [cancel, mend]")
+    findings = said(await prove(load_domain(folder), limit=1))
+    assert findings == [
+        (
+            "coverage 5:1: no call of tool 'mend' was answered without an error; mend it, or let a "
+            "gold call or the expert call it with arguments that it takes"
+        )
+    ]
+
+
 async def test_a_floor_that_trivial_policies_pass_is_found(folder: Path) -> None:
     text = (folder / "tasks.yaml").read_text()
     (folder / "tasks.yaml").write_text(text[: text.index("    gold:")] + "    gold: []\n")
@@ -317,6 +364,40 @@ async def test_a_wording_in_two_splits_is_found(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ("No, thanks!", "no, thanks", True),
+        ("No, thanks!", "no thanks", True),
+        ("Don't.", "Don’t", True),
+        ("It is {order_id}.", "it is {order_id}", True),
+        ("It is {order_id}.", "It is order id.", False),
+        ("No, thanks!", "No thank you", False),
+        ("?", "!", False),
+    ],
+)
+async def test_wordings_are_compared_without_case_and_punctuation_L10(
+    folder: Path, ours: str, theirs: str, same: bool
+) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "    any:\n",
+        f"    train: {{next: [{ours!r}]}}\n    held_out: {{next: [{theirs!r}]}}\n    any:\n",
+    )
+    found = list(split_findings(Subject(load_domain(folder))))
+    assert [finding.check for finding in found] == [Check.SPLITS] * same
+
+
+async def test_the_wordings_of_a_voice_are_compared_too_L10(folder: Path) -> None:
+    spoil(
+        folder / "domain.yaml",
+        "  phrasings:\n",
+        "  voices: {formal: {train: {next: [Next.]}, held_out: {next: [next]}}}\n  phrasings:\n",
+    )
+    (finding,) = split_findings(Subject(load_domain(folder)))
+    assert "split 'train' words `next` the same way" in finding.problem.message
+
+
 async def test_an_expert_that_fails_is_found_with_its_first_failure(folder: Path) -> None:
     with_expert(folder, 'name="cancel"', 'name="look"')
     proof = await prove(load_domain(folder))
@@ -450,7 +531,8 @@ async def test_a_generator_that_breaks_its_contract_is_a_problem_of_the_domain(
 async def test_steps_are_announced_in_order(folder: Path) -> None:
     steps: list[str] = []
     await prove(load_domain(folder), on_step=steps.append)
-    before = ["tasks", "tool server", "names", "splits", "gold calls", "reads"]
+    before = ["tasks", "tool server", "names", "splits", "gold calls"]
+    before += ["gold calls, once more", "reads"]
     assert steps == [*before, "trivial policies"]
 
 

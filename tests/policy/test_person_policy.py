@@ -82,6 +82,7 @@ async def test_a_call_is_a_call(line: str, arguments: dict[str, object]) -> None
         ('/call find {"n": NaN}', "nan"),
         ("/call find " + "[" * 100_000, "no JSON"),
         ("/what", "there is no /what"),
+        ("/goal", "/goal is the user's command, and you are not the user; there are /call"),
     ],
 )
 async def test_what_is_no_call_is_said_at_once_and_not_sent(line: str, why: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 from spec_files import said
 
@@ -14,7 +15,7 @@ from muarl import __version__
 from muarl.cli import main
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import OldVersionWarning, SpecError
-from muarl.spec import load_spec
+from muarl.spec import TasksFile, load_spec
 from muarl.spec.base import Spec
 from muarl.spec.mend import mended
 from muarl.spec.schema import KINDS, newest_version
@@ -187,3 +188,17 @@ def test_a_broken_old_file_is_only_read(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load(path)
     assert "9:5: duplicate key 'who'; first given on line 8" in said(caught.value)
+
+
+@pytest.mark.parametrize("version", ["true", "1.0", "1e0"])
+def test_what_python_takes_for_1_is_no_version(tmp_path: Path, version: str) -> None:
+    (tmp_path / "tasks.yaml").write_text(f"version: {version}\ndomain: shop\ntasks: []\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(tmp_path / "tasks.yaml", TasksFile)
+    assert "'version' must be 1, got " in said(caught.value)[0]
+    assert said(caught.value)[0].endswith("; write 1")
+
+
+def test_in_python_a_version_is_a_whole_number_too() -> None:
+    with pytest.raises(ValidationError, match="Input should be 1"):
+        TasksFile(version=True, domain="shop", tasks=[])  # type: ignore[arg-type]

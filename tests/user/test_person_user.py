@@ -62,6 +62,14 @@ async def test_blank_lines_help_and_unknown_commands_are_no_messages() -> None:
     assert "there is no /gaol; did you mean '/goal'?" in unknown
 
 
+async def test_a_command_of_the_agent_s_is_said_to_be_that() -> None:
+    person = Somebody("/call look {}", "hello")
+    assert (await PersonUser(person, "").reply("?")).text == "hello"
+    assert "/call is the agent's command, and you are not the agent; there are /bye" in str(
+        person.read
+    )
+
+
 async def test_a_shortened_command_must_be_the_only_one() -> None:
     assert command("/ab x  y", ["/abc", "/xyz"]) == ("/abc", "x  y")
     assert command("/abc", ["/abc", "/abcd"]) == ("/abc", "")

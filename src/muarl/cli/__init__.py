@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from muarl import __version__
 from muarl.cli._answer import answer, answering
+from muarl.cli._endings import no_early_success
 from muarl.cli._printable import printable
 from muarl.cli._problems import in_lines
 from muarl.cli._quiet import remarks_may_fail
@@ -113,7 +114,7 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             args = parser_of(verb).parse_args(rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
-        with answering():
+        with answering(), no_early_success():
             return module.run(args)
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]

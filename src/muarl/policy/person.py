@@ -6,19 +6,10 @@ from collections.abc import Sequence
 
 from muarl.errors import PolicyError
 from muarl.messages import Message, ToolSpec
-from muarl.person import Person, call_of, command, tools_in_words
+from muarl.person import AGENT_COMMANDS, USER_COMMANDS, Person, call_of, command, tools_in_words
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
 from muarl.render import Renderer
-
-COMMANDS = {
-    "/call": "call a tool: /call NAME {JSON}",
-    "/tools": "the tools and their parameters",
-    "/rules": "what the agent must follow",
-    "/quit": "leave; nothing is scored",
-    "/help": "this",
-}
-"""What a person may command as the agent, and what it does."""
 
 
 class PersonPolicy:
@@ -63,7 +54,7 @@ class PersonPolicy:
     async def _write(self, rules: str) -> Message | None:
         while (line := await self._person.speak("you")) is not None:
             try:
-                what, rest = command(line.strip(), COMMANDS)
+                what, rest = command(line.strip(), AGENT_COMMANDS, USER_COMMANDS, "user")
                 if what == "/call":
                     return self._call(rest)
             except ValueError as wrong:
@@ -89,5 +80,5 @@ class PersonPolicy:
 
 
 def _help() -> str:
-    lines = (f"{name:<6} {what}" for name, what in COMMANDS.items())
+    lines = (f"{name:<6} {what}" for name, what in AGENT_COMMANDS.items())
     return "\n".join(["Anything that is no command is said to the user.", *lines])

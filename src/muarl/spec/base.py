@@ -13,10 +13,11 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticKnownError
 
 from muarl.errors import did_you_mean
 
@@ -27,6 +28,15 @@ class Spec(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+    @field_validator("version", mode="before", check_fields=False)
+    @classmethod
+    def _whole_version(cls, version: Any) -> Any:
+        """A version is a whole number: Python, and pydantic with it, takes `true` and 1.0 for 1."""
+        if type(version) in (bool, float):
+            (newest,) = get_args(cls.model_fields["version"].annotation)
+            raise PydanticKnownError("literal_error", {"expected": str(newest)})
+        return version
 
     def to_yaml(self, *, schema: str | None = None, defaults: bool = False) -> str:
         """The YAML that loads back as an equal spec; see `muarl.spec.dump_spec`."""

@@ -34,6 +34,9 @@ from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
 
+_SAID = 100
+"""Problems that are said of a file's values; nobody mends more at once, and each costs a search."""
+
 
 def load_spec(path: str | Path, model: type[S]) -> Located[S]:
     """Read and validate one file, without looking at what its references name.
@@ -235,8 +238,13 @@ def _validated(root: Node, problems: Sequence[Problem], path: Path, model: type[
     try:
         spec = model.model_validate(root.data, strict=True)
     except ValidationError as errors:
-        for error in errors.errors(include_url=False):
+        for number, error in enumerate(errors.errors(include_url=False)):
             place, message = explain(error, root, model)
+            if number == _SAID:
+                left = errors.error_count() - _SAID
+                message = f"here and elsewhere are {left:,} more problems; mend the others first"
+                problems.append(Problem(*place, message))
+                break
             # A value that is no data was already reported, as the cause of what its mapping lacks.
             lacks = error["type"] in ("value_error", "one_of")
             holder = root.find(root.in_file(error["loc"]))

@@ -5,9 +5,20 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from muarl.errors import did_you_mean
+
+
+def leads_outside(reference: str) -> str:
+    """Why what a domain names is not in its folder, or ""; links in the folder may lead anywhere."""
+    path = PurePath(reference)
+    if not path.is_absolute() and ".." not in path.parts:
+        return ""
+    return (
+        f"{reference!r} leads out of the folder of this file, which holds all that a domain is made of; "
+        "put it there, or a link to it"
+    )
 
 
 def no_file(folder: Path, reference: str, what: str = "file") -> str:

@@ -16,7 +16,7 @@ from muarl.spec.declared_tools import domain_tool_findings, task_tool_findings
 from muarl.spec.device import DEVICE
 from muarl.spec.domain import DomainSpec, PersonaSpec, SplitPhrasings, UserScriptSpec
 from muarl.spec.finding import Finding, unknown
-from muarl.spec.named_files import no_file, no_python
+from muarl.spec.named_files import leads_outside, no_file, no_python
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
@@ -194,12 +194,15 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     if domain.device is not None and domain.device.world is not None:
         files["device", "world", "file"] = domain.device.world.file
     for at, name in files.items():
-        if name is not None and not os.path.isfile(folder / name):
-            yield Finding(at, no_file(folder, name))
+        if name is not None and (message := _no_file_within(folder, name)):
+            yield Finding(at, message)
     for index, name in enumerate(domain.world.sql.files if domain.world.sql else ()):
-        if not os.path.isfile(folder / name):
-            yield Finding(("world", "sql", "files", index), no_file(folder, name))
+        if message := _no_file_within(folder, name):
+            yield Finding(("world", "sql", "files", index), message)
     for index, pattern in enumerate(domain.tasks.files):
+        if message := leads_outside(pattern):
+            yield Finding(("tasks", "files", index), message)
+            continue
         try:
             found = any(os.path.isfile(path) for path in folder.glob(pattern))
         except (NotImplementedError, ValueError, OSError, RuntimeError):
@@ -210,6 +213,12 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         if not found:
             message = f"nothing matches {pattern!r}" if "*" in pattern else no_file(folder, pattern)
             yield Finding(("tasks", "files", index), message)
+
+
+def _no_file_within(folder: Path, reference: str) -> str:
+    if message := leads_outside(reference):
+        return message
+    return "" if os.path.isfile(folder / reference) else no_file(folder, reference)
 
 
 def _device(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
@@ -290,7 +299,9 @@ def _servers(
                 yield Finding((*at, "state", key), message, at_key=True)
             keys.add(key)
         if isinstance(server, CommandToolsSpec):
-            if server.files is not None and not os.path.isdir(folder / server.files):
+            if server.files is not None and (message := leads_outside(server.files)):
+                yield Finding((*at, "files"), message)
+            elif server.files is not None and not os.path.isdir(folder / server.files):
                 yield Finding((*at, "files"), no_file(folder, server.files, "folder"))
             if server.world_resource is not None and len(servers) > 1:
                 message = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muarl.errors import Problem, SpecError
 from muarl.spec.document import Node
-from muarl.spec.named_files import no_file
+from muarl.spec.named_files import leads_outside, no_file
 from muarl.spec.source import read_source
 
 
@@ -37,7 +37,9 @@ def read_in(root: Node, patterns: Iterable[tuple[str, ...]], folder: Path) -> It
                 continue
             text = ""
             try:
-                if not (folder / name.data).is_file():
+                if message := leads_outside(name.data):
+                    yield Problem(*name.place, message)
+                elif not (folder / name.data).is_file():
                     yield Problem(*name.place, no_file(folder, name.data))
                 else:
                     text = read_source(folder / name.data).rstrip("\n")

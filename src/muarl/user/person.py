@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from muarl.person import Person, call_of, command, tools_in_words
+from muarl.person import AGENT_COMMANDS, USER_COMMANDS, Person, call_of, command, tools_in_words
 from muarl.record import UserReply
 from muarl.user.protocol import Device
-
-COMMANDS = {
-    "/bye": "say what follows, if anything, and end the dialogue: you are done",
-    "/quit": "leave without a word",
-    "/do": "use a tool on your own device, where you have one: /do NAME {JSON}",
-    "/tools": "the tools on your device",
-    "/goal": "what you want, once more",
-    "/help": "this",
-}
-"""What a person may command as the user, and what it does."""
 
 
 class PersonUser:
@@ -45,7 +35,7 @@ class PersonUser:
     async def _speak(self, act: str) -> UserReply:
         while (line := await self._person.speak("you")) is not None:
             try:
-                what, rest = command(line.strip(), COMMANDS)
+                what, rest = command(line.strip(), USER_COMMANDS, AGENT_COMMANDS, "agent")
                 if what == "/bye":
                     return UserReply(rest, stop=True, act="stop")
                 if what == "/quit":
@@ -78,5 +68,5 @@ class PersonUser:
 
 
 def _help() -> str:
-    lines = (f"{name:<7} {what}" for name, what in COMMANDS.items())
+    lines = (f"{name:<7} {what}" for name, what in USER_COMMANDS.items())
     return "\n".join(["Anything that is no command is said to the agent.", *lines])

@@ -27,6 +27,8 @@ class Check(StrEnum):
     """A task's gold calls run without an error and earn 1."""
     IDLE = "idle"
     """Doing nothing earns less, where there is something to do."""
+    AGAIN = "again"
+    """The same calls on the same world give the same; so do generator and world."""
     SPLITS = "splits"
     """Splits share no entity and no wording."""
     DUPLICATES = "duplicates"

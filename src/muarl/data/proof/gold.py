@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.errors import EpisodeError
-from muarl.messages import Message, ToolCall
+from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import evaluate, reward_of
 from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec
@@ -29,6 +29,7 @@ class GoldRun:
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
         tools: Tools that were called successfully, and by whom.
+        made: Every call that was made, in order, and its answer.
     """
 
     world: World
@@ -36,6 +37,7 @@ class GoldRun:
     turns: list[Turn] = field(default_factory=list)
     refused: tuple[int, str] | None = None
     tools: set[tuple[Who, str]] = field(default_factory=set)
+    made: list[tuple[GoldCallSpec, ToolResult]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.initial = self.world.fork()
@@ -53,6 +55,7 @@ class GoldRun:
     async def _make(self, sides: Sides, gold: GoldCallSpec, *, keep_errors: bool) -> str | None:
         call = ToolCall(id=f"call_{len(self.turns)}", name=gold.tool, arguments=gold.arguments)
         result = await sides[gold.by].call(call)
+        self.made.append((gold, result))
         if keep_errors or not result.is_error:
             turn = _turn("", UserReply("", calls=[call], results=[result]))
             if gold.by == "agent":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from muarl.data.proof.again import again_findings, made_again_findings
+from muarl.data.proof.coverage import coverage_findings
 from muarl.data.proof.duplicates import duplicate_findings
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
@@ -12,7 +14,7 @@ from muarl.data.proof.gold import GoldRun, gold_findings
 from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
 from muarl.data.proof.reach import public_words, reach_findings
-from muarl.data.proof.reads import read_findings, reads_of
+from muarl.data.proof.reads import Reads, read_findings, reads_of
 from muarl.data.proof.sides import deed_findings, sync_findings
 from muarl.data.proof.splits import split_findings
 from muarl.data.proof.watch import CallWatch, watching
@@ -150,7 +152,11 @@ class _Prover:
         else:
             await self._prove_dialogues()
         if proof.sound:
-            proof.findings += self._unused_tools()
+            offered: Reads = {"agent": self._tools, "user": self._user_tools}
+            try:
+                proof.findings += await coverage_findings(subject, offered, self._used)
+            except ToolServerError as error:
+                self.note_failure(str(error))
 
     def note_failure(self, why: str) -> None:
         """A server failed: a finding, with the call in which it did."""
@@ -169,6 +175,7 @@ class _Prover:
         proof.tools = [tool.name for tool in self._tools]
         proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
+        proof.findings += made_again_findings(subject)
         proof.findings += name_findings(subject, self._tools, self._user_tools)
         proof.findings += _speech_findings(subject)
         self._on_step("splits")
@@ -179,7 +186,14 @@ class _Prover:
         self._on_step("gold calls")
         await self._prove_gold()
         await self._prove_sync()
-        if any(finding.check in (Check.GOLD, Check.SYNC) for finding in proof.findings):
+        self._on_step("gold calls, once more")
+        of_tasks = ((task, self._gold.get(task.id)) for task in subject.all_tasks())
+        runs = [(task, run) for task, run in of_tasks if run is not None]
+        if not any(finding.check is Check.SYNC for finding in proof.findings):
+            proof.findings += await again_findings(subject, runs)
+        if any(
+            finding.check in (Check.GOLD, Check.AGAIN, Check.SYNC) for finding in proof.findings
+        ):
             return
         self._on_step("reads")
         await self._prove_reads()
@@ -222,20 +236,22 @@ class _Prover:
         reads = reads_of(subject, self._tools, self._user_tools)
         public = public_words(subject, self._tools)
         found: list[ProofFinding] = []
+        runs: list[tuple[TaskSpec, GoldRun]] = []
         for tasks in subject.tasks.values():
             for task in spread(tasks, self._dialogues):
                 try:
-                    more, used = await read_findings(subject, task, self._gold[task.id], reads)
+                    more, run = await read_findings(subject, task, self._gold[task.id], reads)
                 except RewardError as error:
-                    more, used = (
-                        [subject.about_task(Check.READS, task, ("reward",), str(error))],
-                        set(),
-                    )
+                    found.append(subject.about_task(Check.READS, task, ("reward",), str(error)))
+                    continue
                 found += more
-                self._used |= used
+                runs.append((task, run))
+                self._used |= run.tools
             for task in tasks:
                 found += await reach_findings(subject, task, public, reads)
                 found += deed_findings(subject, task)
+        if not found:
+            found += await again_findings(subject, runs)
         self.proof.findings += found
 
     async def _prove_dialogues(self) -> None:
@@ -251,27 +267,6 @@ class _Prover:
         proof.expert, used, found = await expert_findings(subject, self._dialogues)
         proof.findings += found
         self._used |= used
-
-    def _unused_tools(self) -> Iterator[ProofFinding]:
-        """Tools of no use in any task. What only ends a dialogue is always of use."""
-        spec, domain = self.subject.domain.spec, self.subject.domain
-        everywhere = {
-            (c.by, c.tool) for split in domain.splits for t in domain.tasks(split) for c in t.gold
-        }
-        used = {*self._used, *everywhere, *(("agent", tool) for tool in spec.terminal)}
-        offered: list[tuple[Who, tuple[str, ...], list[str]]] = [
-            ("agent", ("tools",), self.proof.tools),
-            ("user", ("device", "tools"), self.proof.user_tools),
-        ]
-        for by, loc, tools in offered:
-            for tool in tools:
-                if (by, tool) not in used:
-                    message = (
-                        f"no task exercises tool {tool!r}: no gold call makes it, the expert does "
-                        "not, and it answers to nothing that a task speaks of; add a task, or drop "
-                        "the tool"
-                    )
-                    yield self.subject.about(Check.COVERAGE, loc, message, at_key=True)
 
 
 def _speech_findings(subject: Subject) -> Iterator[ProofFinding]:

@@ -36,14 +36,14 @@ def reads_of(
 
 async def read_findings(
     subject: Subject, task: TaskSpec, gold: GoldRun, reads: Reads
-) -> tuple[list[ProofFinding], set[tuple[Who, str]]]:
+) -> tuple[list[ProofFinding], GoldRun]:
     """Look at everything before and after the gold calls: world and reward must be as without.
 
     Predicates that limit calls or turns, or forbid a read by name, mean what they say, and are left
     out.
 
     Returns:
-        What was found, and the tools that answered without an error, and whose they are.
+        What was found, and the run with what was looked at.
 
     Raises:
         ToolServerError: The server did not start, or died.
@@ -56,12 +56,12 @@ async def read_findings(
         run = GoldRun(world)
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
-                return [_writes(subject, by, tool, task, change)], run.tools
+                return [_writes(subject, by, tool, task, change)], run
         for call in task.gold:
             await run.call(sides, call)
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
-                return [_writes(subject, by, tool, task, change)], run.tools
+                return [_writes(subject, by, tool, task, change)], run
     rewards = [domain.reward_for(task, training=training) for training in (False, True)]
     for reward in rewards if rewards[0] is not rewards[1] else rewards[:1]:
         wanted = [predicate for predicate in reward if not _limits(predicate, reads)]
@@ -71,8 +71,8 @@ async def read_findings(
                 f"the gold calls earn {reward_of(results):g} where the agent also looks at "
                 f"something, not 1: {why(results)}"
             )
-            return [subject.about_task(Check.READS, task, ("gold",), message)], run.tools
-    return [], run.tools
+            return [subject.about_task(Check.READS, task, ("gold",), message)], run
+    return [], run
 
 
 async def _look(sides: Sides, run: GoldRun, by: Who, tool: ToolSpec, task: TaskSpec) -> str:

@@ -66,7 +66,7 @@ async def sync_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:
             if changes := diff(world, again):
                 message = (
                     f"the same calls lead to two worlds (task {task.id!r}, after gold call "
-                    f"{index + 1}): {changes[0]}; let `sync` draw nothing and ask no clock"
+                    f"{index + 1}): {changes[0]}; let `sync` and tools draw nothing and ask no clock"
                 )
                 return [subject.about(Check.SYNC, ("device", "sync"), message)]
     return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 
 from muarl.data.proof.entities import Entities
@@ -9,6 +11,10 @@ from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import TaskSpec
 from muarl.spec.domain import SplitPhrasings
 from muarl.spec.references import ANY_SPLIT
+from muarl.spec.wording import SLOT
+
+_PART = re.compile(f"({SLOT.pattern.replace('(', '(?:')})")
+"""A slot, which stands for a fact, in a template."""
 
 
 def split_findings(subject: Subject) -> Iterator[ProofFinding]:
@@ -21,6 +27,8 @@ def split_findings(subject: Subject) -> Iterator[ProofFinding]:
     spec = subject.domain.spec
     if spec.user is not None:
         yield from _shared_wording(subject, spec.user.phrasings, ("user", "phrasings"))
+        for voice, phrasings in spec.user.voices.items():
+            yield from _shared_wording(subject, phrasings, ("user", "voices", voice))
     for name, persona in spec.personas.items():
         yield from _shared_wording(subject, persona.phrasings, ("personas", name, "phrasings"))
 
@@ -52,10 +60,27 @@ def _shared_wording(
             continue
         for act, templates in acts.items():
             for index, template in enumerate(templates):
-                key = (act, " ".join(template.casefold().split()))
+                key = (act, _words(template))
                 if first.setdefault(key, split) != split:
                     message = (
                         f"split {first[key]!r} words `{act}` the same way; splits must not share "
                         f"wordings (what may be shared stands under `{ANY_SPLIT}`)"
                     )
                     yield subject.about(Check.SPLITS, (*loc, split, act, index), message)
+
+
+def _words(template: str) -> str:
+    """A wording without what no ear tells: case, punctuation, spaces; slots stay as they are.
+
+    Example:
+        >>> _words("No, thanks!") == _words("no thanks")
+        True
+    """
+    parts = _PART.split(template)
+    heard = [part if i % 2 else _heard(part) for i, part in enumerate(parts)]
+    return "".join(heard) or template
+
+
+def _heard(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(sign for sign in folded if unicodedata.category(sign)[0] not in "PZC")
