@@ -75,7 +75,8 @@ def ready_model() -> dict[str, str]:
 def carry_out(run_file: Path, out: Path, *, resume: bool = False) -> list[dict[str, Any]]:
     """Train to the end; the metrics of its iterations."""
     located = load_run(run_file)
-    torch.set_num_threads(located.spec.threads)
+    if located.spec.threads:  # 0: as many as there are
+        torch.set_num_threads(located.spec.threads)
     moved = located.spec.moved(run_file.parent, out)
     folder = RunFolder.create(out, moved, resume=resume, overwrite=False)
 
