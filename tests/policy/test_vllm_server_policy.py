@@ -58,6 +58,11 @@ def policy_of(fakes: list[FakeVllm], **settings: Any) -> VllmServerPolicy:
     return VllmServerPolicy([fake.url for fake in fakes], **settings)
 
 
+def posted(fake: FakeVllm) -> int:
+    """How much it was asked to do, what a policy looks at when it begins included."""
+    return sum(request.method == "POST" for request in fake.server.requests)
+
+
 async def until(condition: Any) -> None:
     with anyio.fail_after(60):
         while not condition():
@@ -166,12 +171,12 @@ class TestFaults:
             broken = next(fake for fake in fakes if fake.url == home.url)
             other = next(fake for fake in fakes if fake is not broken)
             broken.refuses.add("/inference/v1/generate")
+            looked = posted(broken)
             for _ in range(12):
                 await policy.generate(ask())
             assert len(other.messages) == 12
             assert not broken.messages
-            # Two looks at the start, and eight failures.
-            assert sum(r.method == "POST" for r in broken.server.requests) == 2 + 8
+            assert posted(broken) == looked + 8
             broken.refuses.clear()
             home.breaker._rests_until = anyio.current_time()
             await policy.generate(ask())
@@ -181,11 +186,12 @@ class TestFaults:
         async with fake_vllm() as (fake,), policy_of([fake]) as policy:
             policy._fleet.endpoints[0].breaker = Breaker(failures=1, first_rest_s=1e6)
             fake.refuses.add("/inference/v1/generate")
+            looked = posted(fake)
             for timeout_s in (2, 0.1):  # the second is not sent at all
                 policy._timeout_s = timeout_s
                 with pytest.raises(EpisodeTimeout, match=f"answered 500.* within {timeout_s} s"):
                     await policy.generate(ask())
-        assert sum(request.method == "POST" for request in fake.server.requests) == 2 + 1
+        assert posted(fake) == looked + 1
 
     async def test_what_will_not_pass_is_not_tried_again(self) -> None:
         async with fake_vllm() as (fake,), policy_of([fake]) as policy:
