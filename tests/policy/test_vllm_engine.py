@@ -210,7 +210,7 @@ async def test_weights_that_do_not_answer_as_the_trainer_says_are_refused(
     policy: VllmPolicy, weights: list[Weights]
 ) -> None:
     version = policy.policy_version
-    with pytest.raises(WeightSyncError, match="does not hold the trainer.s weights"):
+    with pytest.raises(WeightSyncError, match="does not hold the trainer's weights"):
         await policy.load_weights(weights[1].folder, version + 1, weights[2].probe())
     with pytest.raises(WeightSyncError, match="no safetensors"):
         await policy.load_weights(Path("/nowhere"), version + 1, weights[1].probe())
