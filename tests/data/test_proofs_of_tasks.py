@@ -183,7 +183,7 @@ async def test_without_a_ledger_the_goal_must_say_it(folder: Path) -> None:
     assert {f.check for f in (await prove(load_domain(folder))).findings} == {Check.REACH}
 
 
-async def test_a_tool_of_no_use_is_found_and_an_end_is_always_of_use(folder: Path) -> None:
+async def test_a_tool_of_no_use_is_found_and_an_end_that_can_only_fail(folder: Path) -> None:
     tool = "    @server.tool()\n    async def {}() -> str:\n        {}\n\n    @server.tool()\n    async def look"
     refuses = 'raise ToolError("closed")'
     spoil(
@@ -196,7 +196,12 @@ async def test_a_tool_of_no_use_is_found_and_an_end_is_always_of_use(folder: Pat
         )
     ]
     spoil(folder / "domain.yaml", "writes: [cancel]", "writes: [cancel]\nterminal: [shut]")
-    assert said(await prove(load_domain(folder))) == []
+    assert said(await prove(load_domain(folder))) == [
+        (
+            "coverage no call of tool 'shut' was answered without an error; mend it, or let a gold "
+            "call or the expert call it with arguments that it takes"
+        )
+    ]
 
 
 async def test_mutated_gold_runs_fail_where_the_reward_sees_the_world(folder: Path) -> None:

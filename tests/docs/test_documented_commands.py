@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -117,7 +118,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def carry_out(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr; if it takes too long, what it started ends with it."""
     with subprocess.Popen(
-        command.split(),
+        shlex.split(command),
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
