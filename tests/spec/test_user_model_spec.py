@@ -60,6 +60,7 @@ def test_a_run_that_trains_its_user(folder: Path) -> None:
             "user: {pool: {a: {user: {model: {}}}, b: {user: {model: {temperature: 0.5}}}}}",
             "she is trained as she was sampled; give all her temperatures in `user` alike",
         ),
+        ("user: {model: {}}", "user: {model: {temperature: 0}}", "at temperature 0 she says the"),
         (
             "eval: {user: {scripted: {}}}\n",
             "",

@@ -95,6 +95,12 @@ def _together(run: RunSpec, hers: UserModelSpec) -> Iterator[Finding]:
     elif len(temperatures) > 1:
         message = "she is trained as she was sampled; give all her temperatures in `user` alike"
         yield Finding(loc, message)
+    elif temperatures == {0.0}:
+        message = (
+            "at temperature 0 she says the likeliest and draws nothing, so there is nothing to learn "
+            "from; let the temperature of the model in `user` be above 0"
+        )
+        yield Finding(loc, message)
     if run.eval_user.models():
         message = (
             "the user is trained, so evaluations before and after would meet different ones; say "
