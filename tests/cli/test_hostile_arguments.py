@@ -44,7 +44,8 @@ def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb
     Path("loop").symlink_to("loop")
     needed = {"eval": ["--model", "x"], "rollout": ["--expert"], "export": ["--out", "x.jsonl"]}
     for path in ("a" * 300, "loop"):
-        ended = muarl(verb, path, *needed.get(verb, []))
+        words = ["tau1", "--to", "x", "--from", path] if verb == "import" else [path]
+        ended = muarl(verb, *words, *needed.get(verb, []))
         assert ended.code in (1, 2)
         assert len(ended.lines) == 1
         assert "Traceback" not in ended.lines[0]
