@@ -34,7 +34,7 @@ from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import run_round
 from muarl.seeds import generator
 from muarl.spec import KnobsSpec, TaskSpec
-from muarl.spec.model import ModelSpec, TinyModelSpec
+from muarl.spec.model import PolicyModelSpec, TinyModelSpec
 from muarl.spec.run import RolloutSpec, RunSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 from muarl.train.run_folder import RunFolder
@@ -186,7 +186,7 @@ class Panel:
     async def keep(self, name: str, out: Path) -> None:
         """Play into the folder of a run, which `muarl users` reads."""
         spec = RunSpec(
-            version=1, domain=str(DESK), model=ModelSpec(tiny=TinyModelSpec()), seed=self.seed
+            version=1, domain=str(DESK), model=PolicyModelSpec(tiny=TinyModelSpec()), seed=self.seed
         ).moved(Path(), out)
         folder = RunFolder.create(out, spec, resume=False, overwrite=True)
         with JournalWriter(folder.journal) as journal:
