@@ -52,14 +52,14 @@ class SynthSpec(Spec):
     """Version of this file's form."""
     domain: str
     """The domain's file, relative to this one."""
+    agent: AgentSpec
+    """Who plays the agent."""
     split: Id = "train"
     """Tasks to play."""
     dialogues: Positive = 400
     """How many are made; each task in turn, as often as it takes."""
     seed: Seed = 0
     """Every random choice follows from it."""
-    agent: AgentSpec = AgentSpec(expert=ExpertSpec())
-    """Who plays the agent."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples an agent who is a model of yours."""
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())

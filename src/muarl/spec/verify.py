@@ -31,9 +31,10 @@ class VerifySpec(Spec):
     user: bool = True
     """The user kept her contract: invented nothing, told nothing early, stayed in her role, and did
     not leave before all was settled."""
-    near: Annotated[float, Field(gt=0, le=1)] | None = 0.8
+    near: Annotated[float, Field(gt=0, le=1)] | None = 0.65
     """Similarity to a dialogue that was kept before, from which this one is left out as a copy of it;
-    null keeps all."""
+    null keeps all. Of two desk dialogues on different tasks none of 125,000 pairs was above 0.57, and a
+    dialogue with a word or two of two messages changed is above 0.65 in 199 of 200."""
 
     @classmethod
     def only_true(cls) -> VerifySpec:

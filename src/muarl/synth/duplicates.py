@@ -37,7 +37,10 @@ class Copies:
 
     async def flaw(self, candidate: Candidate) -> Flaw | None:
         mine = _Traits(candidate.episode)
-        bands = list(cut("dialogue", signature(mine.features))) if mine.features else []
+        # Those with the same calls are always compared, however they are worded.
+        bands: list[Hashable] = [("calls", mine.calls)] if mine.calls else []
+        if mine.features:
+            bands += cut("dialogue", signature(mine.features))
         seen: set[int] = set()
         for band in bands:
             for number in self._bands[band]:
@@ -56,6 +59,7 @@ class _Traits:
     """What two dialogues are compared by."""
 
     def __init__(self, episode: Episode) -> None:
+        self.calls = tuple(_calls(episode))
         self.features = frozenset(_features(episode))
         self.entities = frozenset(_entities(episode))
 
