@@ -217,9 +217,7 @@ class _Reader:
         first = tuple(fact for fact in tells if fact not in self._told)
         # Of two facts with one value, an order that is numbered like the account, one was asked for.
         open_to_her = {
-            fact.value
-            for fact in tells
-            if fact.id in self._asked or fact.disclose == "volunteer"
+            fact.value for fact in tells if fact.id in self._asked or fact.disclose == "volunteer"
         }
         unasked = tuple(
             fact

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from muarl.data.expert import byte_renderer
-from muarl.domain import Domain
+from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
 from muarl.http.chat_client import ChatClient
 from muarl.policy.chat import ChatPolicy
@@ -26,7 +26,7 @@ from muarl.synth.verify import Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import ready_domain
+from muarl.train.run_domain import try_users
 from muarl.train.run_folder import RunFolder, write_text
 
 PHASE = "synth"
@@ -49,7 +49,12 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domai
         SetupError: A model, an engine or the key of an endpoint is missing.
         ToolServerError: The tool server does not start.
     """
-    domain = await ready_domain(run)
+    domain = load_domain(synth.resolve(synth.spec.domain))
+    split = synth.spec.split
+    if split not in domain.splits:
+        synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
+    users = (user for _, user in synth.spec.user.users())
+    try_users(domain, users, domain.tasks(split))
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
