@@ -157,7 +157,7 @@ class Domain:
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, in the spec's order."""
-        if self.spec.tasks.python is not None:
+        if self.spec.tasks.generator is not None:
             return tuple(self.spec.tasks.splits)
         return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
 
@@ -366,9 +366,10 @@ class Domain:
 
     def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
         source = self.spec.tasks
-        if source.python is None:
+        if source.generator is None:
             return tuple(task for task in self._file_tasks() if task.split == split)
-        return generated_tasks(self.located, self._python, split)
+        # What this domain's servers share is bound to the event loop they are used in.
+        return generated_tasks(self.located, self._python, lambda: Domain(self.located), split)
 
 
 def load_domain(path: str | Path) -> Domain:
