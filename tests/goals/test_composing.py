@@ -191,7 +191,7 @@ def test_parts_of_one_wish_whose_order_matters_are_refused(tmp_path: Path) -> No
 
 
 def _goal(wish: str) -> str:
-    return f"goals = Goals()\n\n@goals.goal()\ndef drawn(scene):\n    return {wish}\n"
+    return f"goals = Goals(idle=1.0)\n\n@goals.goal()\ndef drawn(scene):\n    return {wish}\n"
 
 
 @pytest.mark.parametrize(
