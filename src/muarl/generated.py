@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import SpecError
-from muarl.goals import Goals, Stage, composed_apart
+from muarl.goals import Composition, Goals, Stage, composed_apart
 from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
 from muarl.seeds import derive_seed
@@ -35,17 +35,12 @@ def generated_tasks(
     """
     source = located.spec.tasks
     count = source.splits[split]
-    seed = derive_seed(source.seed, located.spec.id, split)
     reference, loc = source.generator, source.loc
     assert reference is not None
     if source.goals is not None:
-        goals = goals_of(located, python)
-        with python.blaming(reference, loc):
-            composed = composed_apart(
-                goals, stage(), split=split, splits=source.splits, seed=seed, count=count
-            )
-        tasks: Any = composed.tasks
+        tasks: Any = composition_of(located, python, stage(), split).tasks
     else:
+        seed = derive_seed(source.seed, located.spec.id, split)
         tasks = python.call(reference, loc, split, seed, count)
     if type(tasks) not in (list, tuple):  # one of the author's own class may be anything
         kind = type(tasks).__name__
@@ -68,20 +63,45 @@ def generated_tasks(
     return tuple(tasks)
 
 
-def goals_of(located: Located[DomainSpec], python: PythonFolder) -> Goals:
-    """The goals that a domain's file names.
+def composition_of(
+    located: Located[DomainSpec],
+    python: PythonFolder,
+    stage: Stage,
+    split: str,
+    *,
+    count: int | None = None,
+    seed: int | None = None,
+) -> Composition:
+    """What the goals of a domain give for a split, in an event loop of its own.
+
+    Args:
+        located: The domain's file.
+        python: Its Python.
+        stage: The domain at work, which nothing else uses meanwhile.
+        split: One that the file declares.
+        count: Tasks; left out, as many as the file says.
+        seed: Likewise.
 
     Raises:
-        SpecError: It names none, or something else.
+        SpecError: The file names no goals, or these give no such tasks.
+        ToolServerError: The tool server does not start, or died.
     """
     source = located.spec.tasks
     if source.goals is None:
-        message = "the domain has no goals to make tasks of; name them under `tasks.goals`"
+        message = "the domain names no goals to make tasks of; name them under `tasks.goals`"
         raise SpecError([located.problem(("tasks",), message)])
     goals = python.load(source.goals, source.loc)
     if not isinstance(goals, Goals):
         raise _problem(located, f"{source.goals} must be a muarl.goals.Goals, it is {goals!r}")
-    return goals
+    with python.blaming(source.goals, source.loc):
+        return composed_apart(
+            goals,
+            stage,
+            split=split,
+            splits=source.splits,
+            seed=derive_seed(source.seed if seed is None else seed, located.spec.id, split),
+            count=source.splits[split] if count is None else count,
+        )
 
 
 def _validated(located: Located[DomainSpec], task: TaskSpec, reference: str) -> TaskSpec:
