@@ -3,7 +3,7 @@
 Two dialogues are compared by what is said in them, two words in a row, and by every call with its
 arguments and answer. They are as similar as what they share of all that either has (Jaccard), and no
 more alike than the entities they are about: dialogues of one template differ in little else. MinHash
-finds the pairs worth comparing; each is then compared exactly (as `muarl.data.overlap` does for tasks).
+finds the pairs worth comparing; each is then compared exactly (as `muarl.overlap` does for tasks).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import msgspec
 
-from muarl.data.overlap import cut, jaccard, signature
 from muarl.measure.words import entities, words
+from muarl.overlap.tasks import cut, jaccard, signature
 from muarl.record import Episode
 from muarl.synth.candidate import Candidate
 from muarl.synth.stages import Flaw
