@@ -86,6 +86,9 @@ class PersonaSpec(Spec):
     """How often she shows a behaviour; a run's user may say otherwise."""
     phrasings: SplitPhrasings = {}
     """This persona's own wordings; an act given here replaces the domain's."""
+    understands: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
+    """Acts that scripted users know by other phrases if they are like her, such as one who has to be
+    told in plain words what others know by its name; an act given here replaces the domain's."""
 
 
 class ActionSpec(Spec):
@@ -127,6 +130,12 @@ class UserScriptSpec(Spec):
     object `{airplane_mode}` for what is in it by that name, `{sim.status}` for what is deeper."""
     voices: dict[Id, SplitPhrasings] = {}
     """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
+
+    def heard_by(self, persona: PersonaSpec) -> UserScriptSpec:
+        """The same, with the phrases by which a persona knows what the policy does."""
+        if not persona.understands:
+            return self
+        return self.model_copy(update={"understands": {**self.understands, **persona.understands}})
 
 
 class BenchmarkSpec(Spec):
