@@ -171,7 +171,11 @@ class RunSpec(Spec):
         hers = self.user_model
         if hers is not None:
             hers = hers.model_copy(update={"model": _moved(hers.model, old, new)})
+        start = self.cold_start
+        if start is not None and start.file is not None:
+            start = start.model_copy(update={"file": follow(start.file, old, new)})
         update = {
+            "cold_start": start,
             "domain": follow(self.domain, old, new),
             "model": _moved(self.model, old, new),
             "user_model": hers,
@@ -190,5 +194,10 @@ def _moved(model: AnyModel, old: Path, new: Path) -> AnyModel:
     return model.model_copy(update={"path": follow(model.path, old, new)})
 
 
-PATHS = (("domain",), ("model", "path"), ("user_model", "model", "path"))
+PATHS = (
+    ("domain",),
+    ("model", "path"),
+    ("user_model", "model", "path"),
+    ("cold_start", "file"),
+)
 """Fields that name a file or folder relative to the run file."""

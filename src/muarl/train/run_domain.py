@@ -14,6 +14,7 @@ from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.synth.chat_file import read_chat
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -109,10 +110,30 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
                 f"{tasks} {'task' if tasks == 1 else 'tasks'}; write at most {tasks}"
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
-    if spec.cold_start is not None:
+    if spec.cold_start is not None and spec.cold_start.file is not None:
+        yield from _evaluated(run, domain, spec.cold_start.file)
+    elif spec.cold_start is not None:
         yield from _expert(domain, spec.cold_start, ("cold_start",))
     if spec.user_model is not None and spec.user_model.cold_start is not None:
         yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _evaluated(run: Located[RunSpec], domain: Domain, file: str) -> Iterator[Finding]:
+    """Dialogues of a cold start's file on tasks that are evaluated (law L10).
+
+    Raises:
+        SpecError: The file cannot be read.
+    """
+    evaluated = {task.situation_hash for task in evaluation_tasks(domain, run.spec)}
+    lines = read_chat(run.resolve(file))
+    found = [one for one in lines if one.provenance.get("task_hash") in evaluated]
+    if found:
+        task = found[0].provenance.get("task_id")
+        message = (
+            f"{len(found)} of its {len(lines)} dialogues are on tasks that are evaluated, such as "
+            f"{task!r}; make them of another split"
+        )
+        yield Finding(("cold_start", "file"), message)
 
 
 def _expert(domain: Domain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
