@@ -27,6 +27,7 @@ from muarl.spec.user import (
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
+from muarl.user.teller import Teller
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
@@ -73,6 +74,8 @@ class Users:
             return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
+        if who.teller is not None:
+            return Teller(task.goal, who.teller.answers)
         assert who.scripted is not None  # a user is of exactly one kind
         return self._scripted(who.scripted.knobs, task, persona, seed)
 
