@@ -100,6 +100,10 @@ class SimulatorUserSpec(Spec):
     and `reflection` the first."""
 
 
+class FixedUserSpec(Spec):
+    """A user who says the task's `turns`, one after the other, whatever the agent answers."""
+
+
 class ReplayUserSpec(Spec):
     """A user who says what somebody said in a recorded dialogue of the same task."""
 
@@ -122,6 +126,8 @@ class UserKindSpec(OneOf):
     """An LLM in the words of the domain's `simulator`."""
     replay: ReplayUserSpec | None = None
     """What people said in dialogues that were recorded."""
+    fixed: FixedUserSpec | None = None
+    """The task's `turns`, as they stand."""
 
 
 class PooledUserSpec(Spec):
