@@ -64,6 +64,8 @@ class GoldCallSpec(Spec):
     """Its arguments."""
     by: Who = "agent"
     """Who makes it: the agent, or the user on her own device."""
+    turn: Annotated[int, Field(ge=0)] = 0
+    """Where the task has `turns`: after which of them it is made, counted from 0."""
 
 
 class TurnSpec(Spec):

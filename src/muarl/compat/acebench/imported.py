@@ -189,4 +189,3 @@ def _asks(function: str, entry: Entry) -> PredicateSpec:
 
 def _written(call: Call) -> str:
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
-

@@ -7,6 +7,7 @@ as the Python text that upstream makes of it, and parsed.
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 
 from muarl.compat.bfcl.checker import Verdict, judged
 from muarl.compat.bfcl.entries import Entry
+from muarl.compat.bfcl.expert import GoldExpert
 from muarl.compat.bfcl.expressions import name_of, value_of, written
 from muarl.compat.bfcl.official import NOTHING, official_verdict
 from muarl.compat.bfcl.sandbox import Sandbox, initial_state
@@ -146,7 +148,11 @@ class Imported:
                 if function["name"] not in held_back
             ],
             world=world,
-            gold=[_gold(call, sandbox) for turn in entry.ground_truth for call in turn],
+            gold=[
+                _gold(call, number, sandbox)
+                for number, turn in enumerate(entry.ground_truth)
+                for call in turn
+            ],
             reward=[_asks("reward", entry)],
             metrics=[_asks(name, entry) for name in metrics],
         )
@@ -183,6 +189,12 @@ class Imported:
 
         return _said(official_verdict(self.entries[task], version, called(evidence, safely)))
 
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
+    ) -> GoldExpert:
+        """Who plays the gold calls."""
+        return GoldExpert(task, imperfections)
+
     def _judged(self, evidence: Evidence, task: str) -> Verdict:
         gold = self.entries[task].ground_truth
         return judged(called(evidence), gold, lambda: self._sandbox(evidence.initial))
@@ -212,10 +224,12 @@ def called(
 
 def _said(verdict: Verdict) -> tuple[float, str]:
     where = "" if verdict.turn is None else f" in turn {verdict.turn}"
-    return float(verdict.valid), f"{verdict.error or 'states and responses are those of gold'}{where}"
+    return float(
+        verdict.valid
+    ), f"{verdict.error or 'states and responses are those of gold'}{where}"
 
 
-def _gold(call: str, sandbox: Sandbox) -> GoldCallSpec:
+def _gold(call: str, turn: int, sandbox: Sandbox) -> GoldCallSpec:
     """A gold call, with the names of what it gives by position."""
     name = name_of(call)
     function = sandbox.functions[name]
@@ -223,7 +237,8 @@ def _gold(call: str, sandbox: Sandbox) -> GoldCallSpec:
     def bound(*positional: Any, **named: Any) -> Mapping[str, Any]:
         return inspect.signature(function).bind(*positional, **named).arguments
 
-    return GoldCallSpec(tool=name, arguments=value_of(call, {**sandbox.functions, name: bound}))
+    arguments = value_of(call, {**sandbox.functions, name: bound})
+    return GoldCallSpec(tool=name, arguments=arguments, turn=turn)
 
 
 def _asks(function: str, entry: Entry) -> PredicateSpec:

@@ -52,7 +52,7 @@ _TOOLS_PY = '''\
 from muarl.compat.bfcl.imported import Imported
 
 domain = Imported(__file__)
-world, tasks, reward = domain.world, domain.tasks, domain.reward
+world, tasks, expert, reward = domain.world, domain.tasks, domain.expert, domain.reward
 irrelevance, official = domain.irrelevance, domain.official
 {servers}
 '''
@@ -203,6 +203,7 @@ def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary:
         "world": {"python": "tools.py:world"},
         "tasks": {"python": "tools.py:tasks", "splits": {"test": len(entries)}},
         "personas": {"official": {"style": "Says what the benchmark has written for her."}},
+        "expert": "tools.py:expert",
         "reward": [{"gold_world": True}],
     }
     said = "\n".join(

@@ -1,4 +1,4 @@
-"""Policies without skill, and the domain's expert, in real dialogues with scripted users."""
+"""Policies without skill, and the domain's expert, in real dialogues with users who need no model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
 from muarl.spec.run import RolloutSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import modelless_user
 
 AgentFor = Callable[[TaskSpec, random.Random], Agent]
 
@@ -162,7 +162,7 @@ async def _play(
         tasks=tasks,
         renderer=renderer,
         limits=_CAPS,
-        user=UserSpec(scripted=ScriptedUserSpec()),
+        user=modelless_user(tasks),
         policy_for=policy_for,
     )
     keys = episode_keys(tasks, run_seed=0, phase=phase)
