@@ -21,7 +21,7 @@ from muarl.compat.bfcl.checker import Verdict, judged
 from muarl.compat.bfcl.entries import Entry
 from muarl.compat.bfcl.expert import GoldExpert
 from muarl.compat.bfcl.expressions import name_of, value_of, written
-from muarl.compat.bfcl.official import NOTHING, official_verdict
+from muarl.compat.bfcl.official import NOTHING, official_verdict, require
 from muarl.compat.bfcl.sandbox import Sandbox, initial_state
 from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.bfcl.upstream import Upstream
@@ -121,7 +121,13 @@ class Imported:
         return serve
 
     def tasks(self, _split: str, _seed: int, _count: int) -> list[TaskSpec]:
-        """The entries in their order."""
+        """The entries in their order.
+
+        Raises:
+            SetupError: They are to be judged by the official checker as well, and it is not there.
+        """
+        if self._origin.official_checker:
+            require(self._origin.version)
         return [self._task(entry) for entry in self.entries.values()]
 
     def _task(self, entry: Entry) -> TaskSpec:

@@ -70,13 +70,21 @@ def official_verdict(
     return Verdict(valid=said["valid"], error=said.get("error_type"))
 
 
-def _checker(version: Version) -> Callable[..., Any]:
+def require(version: Version) -> None:
+    """Say so where the package is not there.
+
+    Raises:
+        SetupError: It is not installed, or is of another version.
+    """
     if installed(version) is None:
-        package = _PACKAGES[version]
         raise SetupError(
             f"the official checker of BFCL {version.upper()} is not installed: pip install --no-deps "
-            f"{package}, beside `muarl[bfcl]`; or import the domain without --official-checker"
+            f"{_PACKAGES[version]}, beside muarl[bfcl]; or import the domain without --official-checker"
         )
+
+
+def _checker(version: Version) -> Callable[..., Any]:
+    require(version)
     try:
         check: Callable[..., Any] = import_module(_CHECKER).multi_turn_checker
     except ImportError as error:
