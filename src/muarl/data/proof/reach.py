@@ -108,8 +108,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
-    """What a persona tells, asked or not: her ledger's facts, or her goal where she has no ledger."""
+    """What a persona tells, asked or not: her fixed messages, her ledger's facts, or else her goal."""
     script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
+    if task.turns:
+        return [turn.says for turn in task.turns]
     if task.user is None:
         return [task.goal]
     told = []
