@@ -192,7 +192,7 @@ def predicate(data: st.DataObject) -> PredicateSpec | None:
 
 
 def composed(data: st.DataObject, depth: int) -> dict[str, Any]:
-    kind = data.draw(st.sampled_from(["all", "any", "not", "weighted"])) if depth else ""
+    kind = data.draw(st.sampled_from(["all", "any", "share", "not", "weighted"])) if depth else ""
     if not kind:
         return copy.deepcopy(data.draw(st.sampled_from(LEAVES)))
     if kind == "not":

@@ -37,23 +37,37 @@ class WorldSpec(OneOf):
 
 
 class TaskSourceSpec(Spec):
-    """Where tasks come from: files, or a generator."""
+    """Where tasks come from: files, a generator, or goals."""
 
     files: list[str] = []
     """Task files, relative to the domain; globs are allowed."""
     python: PythonRef | None = None
     """A function `generate(split: str, seed: int, count: int) -> list[TaskSpec]`."""
+    goals: PythonRef | None = None
+    """A `muarl.goals.Goals`: what users may want, of which tasks are composed and proved."""
     splits: dict[Id, Annotated[int, Field(gt=0)]] = {}
-    """For `python`: how many tasks each split has."""
+    """For `python` and `goals`: how many tasks each split has."""
     seed: int = 0
-    """For `python`: the seed the tasks are generated from."""
+    """Likewise: the seed the tasks are generated from."""
+
+    @property
+    def generator(self) -> str | None:
+        """Python that makes the tasks, where it is not files that hold them."""
+        return self.python or self.goals
+
+    @property
+    def loc(self) -> tuple[str, str]:
+        """Where the generator is named."""
+        return "tasks", "goals" if self.goals is not None else "python"
 
     @model_validator(mode="after")
     def _one_source(self) -> TaskSourceSpec:
-        if bool(self.files) == (self.python is not None):
-            raise ValueError("give exactly one of files and python")
-        if (self.python is not None) != bool(self.splits):
-            raise ValueError("splits go with python: name each split and its number of tasks")
+        if sum(map(bool, (self.files, self.python, self.goals))) != 1:
+            raise ValueError("give exactly one of files, python and goals")
+        if (self.generator is not None) != bool(self.splits):
+            raise ValueError(
+                "splits go with python or goals: name each split and its number of tasks"
+            )
         return self
 
 
@@ -86,6 +100,9 @@ class PersonaSpec(Spec):
     """How often she shows a behaviour; a run's user may say otherwise."""
     phrasings: SplitPhrasings = {}
     """This persona's own wordings; an act given here replaces the domain's."""
+    understands: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
+    """Acts that scripted users know by other phrases if they are like her, such as one who has to be
+    told in plain words what others know by its name; an act given here replaces the domain's."""
 
 
 class ActionSpec(Spec):
@@ -127,6 +144,12 @@ class UserScriptSpec(Spec):
     object `{airplane_mode}` for what is in it by that name, `{sim.status}` for what is deeper."""
     voices: dict[Id, SplitPhrasings] = {}
     """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
+
+    def heard_by(self, persona: PersonaSpec) -> UserScriptSpec:
+        """The same, with the phrases by which a persona knows what the policy does."""
+        if not persona.understands:
+            return self
+        return self.model_copy(update={"understands": {**self.understands, **persona.understands}})
 
 
 class DomainSpec(Spec):

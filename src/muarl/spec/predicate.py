@@ -257,6 +257,8 @@ class PredicateSpec(Spec):
     """Every one of these holds: the lowest score."""
     any: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
     """One of these holds: the highest score."""
+    share: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
+    """How much of these holds: the mean score, for partial credit."""
     not_: PredicateSpec | None = Field(None, alias="not")
     """This does not hold."""
     weighted: Weighted | None = None

@@ -113,6 +113,17 @@ class ReplayUserSpec(Spec):
     """Dialogues in JSON lines, relative to the domain's file; of several of a task one is drawn."""
 
 
+class TellerUserSpec(Spec):
+    """A user without a model or a script: she tells her whole goal at once, word by word, and goes.
+
+    For trying out a domain that only LLMs can be the user of; she is no measure of a policy.
+    """
+
+    answers: Annotated[int, Field(ge=0, le=100)] = 0
+    """Messages that she answers with a request to go on, whatever they say; at the next one she
+    leaves."""
+
+
 class UserKindSpec(OneOf):
     """One user: one of these."""
 
@@ -130,6 +141,8 @@ class UserKindSpec(OneOf):
     """What people said in dialogues that were recorded."""
     fixed: FixedUserSpec | None = None
     """The task's `turns`, as they stand."""
+    teller: TellerUserSpec | None = None
+    """One who tells the task's goal, and goes."""
 
 
 class PooledUserSpec(Spec):

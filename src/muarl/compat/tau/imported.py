@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +47,7 @@ _SAID = ("COMMUNICATE", "NL_ASSERTION")
 """Components that ask what was said, which the paper's training rule drops."""
 
 
-class _Imported:
+class _Imported(ABC):
     """What the domains of both generations share."""
 
     def __init__(self, domain: str, tools_py: str) -> None:
@@ -80,8 +81,9 @@ class _Imported:
         """The published tasks of a split, in their order."""
         return [self._task(split, name) for name in self._json(SPLITS)[split]]
 
+    @abstractmethod
     def _task(self, split: str, name: str) -> TaskSpec:
-        raise NotImplementedError
+        """One of them, by its published id."""
 
 
 class Tau1(_Imported):
