@@ -1,8 +1,9 @@
 """`muarl import tau1|tau2|bfcl|acebench --from PATH --to FOLDER`: a public benchmark's tasks as domains.
 
 PATH is your copy of sierra-research/tau-bench (tau1), tau2-bench (tau2), gorilla (bfcl) or ACEBench
-(acebench): a checkout, or the folder of an installed package. Nothing is downloaded, and nothing of it is executed. Its files are recognised by
-their hashes, so that a score says of which version it is. See docs/benchmarks.md.
+(acebench): a checkout, or the folder of an installed package. Nothing is downloaded, and nothing of it
+is executed. Its files are recognised by their hashes, so that a score says of which version it is. See
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
