@@ -185,6 +185,9 @@ class PythonSpec(Spec):
     does not apply, or one of these and a reason. `muarl.reward.Evidence` says what it is given."""
     arguments: dict[str, Any] = {}
     """Passed by name."""
+    says: list[str] = []
+    """Texts that it wants said to the user, as far as it does. `muarl check` says them where it makes
+    the gold calls; dialogues are scored by the function alone."""
 
 
 class SideTerm(Spec):

@@ -205,6 +205,11 @@ def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary:
         "personas": {"official": {"style": "Says what the benchmark has written for her."}},
         "expert": "tools.py:expert",
         "reward": [{"gold_world": True}],
+        "benchmark": {
+            "name": "BFCL",
+            # Of one entry the user has a turn less than gold: no dialogue has as many turns.
+            "unsolved": [e.id for e in entries if len(e.question) != len(e.ground_truth)],
+        },
     }
     said = "\n".join(
         f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in lines.items()
