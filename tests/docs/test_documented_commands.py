@@ -53,6 +53,7 @@ PLAN = [
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
+    ".venv/bin/muarl synth specs/synth.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",

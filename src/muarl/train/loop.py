@@ -17,7 +17,6 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
@@ -30,6 +29,7 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.engines import open_engine, open_user_engine, shared_prompt
 from muarl.train.evaluation import evaluate, find_floor
