@@ -75,6 +75,7 @@ ELSEWHERE = {
     ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
     "tests/compat/test_import_tau.py imports what is recorded",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
