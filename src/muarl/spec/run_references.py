@@ -54,7 +54,7 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
                 yield Finding((*part, "file"), message)
             elif not os.path.isfile(folder / spec.file):
                 yield Finding((*part, "file"), no_file(folder, spec.file))
-        if spec.split == run.eval.split:
+        if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
 

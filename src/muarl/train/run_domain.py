@@ -15,6 +15,7 @@ from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.synth.chat_file import read_chat
+from muarl.train.overlapping import overlap_findings
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -44,6 +45,7 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
     """
     evaluated = evaluation_tasks(domain, run.spec)  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
+    run.refuse(overlap_findings(run, domain))
     run.refuse(_findings(run, domain))
     for split, user in _who_meets(run.spec):
         is_evaluated = split == run.spec.eval.split
@@ -63,7 +65,7 @@ def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
-    """Make the users that tasks will meet: as each persona, and for each task if she is replayed.
+    """Make the users that tasks will meet: as each persona, and for each task if its own words count.
 
     What one persona or task lacks for a user another may have.
 
@@ -73,7 +75,7 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
     """
     one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
     for user in users:
-        if user.replay is not None:
+        if user.replay is not None or user.fixed is not None:
             for task in tasks:
                 domain.user(user, task, task.personas[0], 0)
             continue
@@ -127,11 +129,11 @@ def _evaluated(run: Located[RunSpec], domain: Domain, file: str) -> Iterator[Fin
     evaluated = {task.situation_hash for task in evaluation_tasks(domain, run.spec)}
     lines = read_chat(run.resolve(file))
     found = [one for one in lines if one.provenance.get("task_hash") in evaluated]
-    if found:
+    if found and run.spec.overlap.accepted is None:
         task = found[0].provenance.get("task_id")
         message = (
             f"{len(found)} of its {len(lines)} dialogues are on tasks that are evaluated, such as "
-            f"{task!r}; make them of another split"
+            f"{task!r}; make them of another split, or say under `overlap.accepted` why it is meant"
         )
         yield Finding(("cold_start", "file"), message)
 
