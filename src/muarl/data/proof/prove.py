@@ -248,7 +248,7 @@ class _Prover:
                 runs.append((task, run))
                 self._used |= run.tools
             for task in tasks:
-                found += await reach_findings(subject, task, public, reads)
+                found += await reach_findings(subject, task, public, reads, self._gold[task.id])
                 found += deed_findings(subject, task)
         if not found:
             found += await again_findings(subject, runs)
