@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
-from muarl.data.overlap import deed_of, near_duplicates
 from muarl.data.trivial import trivial_agent
 from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.model_user import UserModel
+from muarl.overlap import deed_of, near_duplicates
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
