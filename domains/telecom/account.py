@@ -8,6 +8,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+Gigabytes = Annotated[int, Field(ge=1, le=50)]
+
 
 def serve(world: Any) -> MCPServer:
     """The agent's tools. They leave `world["device"]` alone: it is in somebody else's hand.
@@ -20,6 +22,9 @@ def serve(world: Any) -> MCPServer:
         if key not in world[kind]:
             raise ToolError(f"no {kind[:-1]} {key}")
         return world[kind][key]
+
+    def plan_of(line_id: str) -> Any:
+        return record("plans", record("lines", line_id)["plan"])
 
     def of_customer(kind: str, customer_id: str) -> list[str]:
         return [key for key, each in world[kind].items() if each["customer"] == customer_id]
@@ -55,9 +60,14 @@ def serve(world: Any) -> MCPServer:
         return dict(record("lines", line_id))
 
     @server.tool()
-    async def get_plan(plan_id: str) -> dict[str, Any]:
-        """A plan: its name, roaming, the price of a GB more, how many GB may be added at a time."""
-        return dict(record("plans", plan_id))
+    async def get_plan(line_id: str) -> dict[str, Any]:
+        """The plan of a line: its name, roaming, the price of a GB more, how much data may be added at a time."""
+        return dict(plan_of(line_id))
+
+    @server.tool()
+    async def price_of_data(line_id: str, gb: Gigabytes) -> str:
+        """What so many GB more would cost on a line."""
+        return f"${gb * plan_of(line_id)['gb_price']:.2f}"
 
     @server.tool()
     async def get_bill(bill_id: str) -> dict[str, Any]:
@@ -89,7 +99,7 @@ def serve(world: Any) -> MCPServer:
         return to
 
     @server.tool()
-    async def add_data(line_id: str, gb: Annotated[int, Field(ge=1, le=50)]) -> str:
+    async def add_data(line_id: str, gb: Gigabytes) -> str:
         """Add data to a line, charged to the customer."""
         line = record("lines", line_id)
         line["gb_left"] += gb

@@ -141,7 +141,9 @@ class Obstacle:
         phone: How the phone differs.
         line: How the line differs.
         place: Where the user must be for it to matter, or "".
-        transfer: She is transferred; else she is told why.
+        plan_roams: Whether her plan does, where it matters: yes or no.
+        contract_over: The contract of her line has ended.
+        too_much: She wants more data than her plan allows.
     """
 
     behind: tuple[str, ...]
@@ -149,15 +151,17 @@ class Obstacle:
     phone: Mapping[str, Any] = field(default_factory=dict)
     line: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
-    transfer: bool = False
+    plan_roams: str = "yes"
+    contract_over: bool = False
+    too_much: bool = False
 
 
 OBSTACLES: Mapping[str, Obstacle] = {
-    "contract_ended": Obstacle(TROUBLES, "status", _UNREGISTERED, _OUT),
-    "stolen": Obstacle(
-        TROUBLES, "status", _UNREGISTERED, {**_OUT, "note": "reported stolen"}, transfer=True
+    "contract_ended": Obstacle(TROUBLES, "status", _UNREGISTERED, _OUT, contract_over=True),
+    "stolen": Obstacle(TROUBLES, "status", _UNREGISTERED, {**_OUT, "note": "reported stolen"}),
+    "sim_blocked": Obstacle(TROUBLES, "sim", {"sim": "blocked", "pin_tries": 0}),
+    "plan_without_roaming": Obstacle(
+        TROUBLES, "roaming", {}, {"roaming": "off"}, "abroad", plan_roams="no"
     ),
-    "sim_blocked": Obstacle(TROUBLES, "sim", {"sim": "blocked", "pin_tries": 0}, transfer=True),
-    "plan_without_roaming": Obstacle(TROUBLES, "roaming", {}, {"roaming": "off"}, "abroad"),
-    "too_much_data": Obstacle(_NET, "gb_left", {}, {"gb_left": 0}),
+    "too_much_data": Obstacle(_NET, "gb_left", {}, {"gb_left": 0}, too_much=True),
 }

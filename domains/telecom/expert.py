@@ -100,6 +100,17 @@ FAULTS: Mapping[str, Mapping[str, tuple[Fault, ...]]] = {
     },
 }
 """Trouble to pages, and what on each may cause it."""
+EVERYTHING: Mapping[str, tuple[Fault, ...]] = {
+    STATUS: (_AIRPLANE,),
+    NETWORK: (
+        *(_DATA_OFF, _SAVER, _ROAMING, _2G),
+        *(("network mode", mode, *_AUTOMATIC) for mode in ("3g only", "4g only")),
+    ),
+    ACCESS: FAULTS[PICTURES][ACCESS],
+    CONNECTIONS: (_WIFI, _VPN, ("vpn", "near", *_VPN[2:])),
+    PERMISSIONS: _DENIED,
+}
+"""Whatever is not as it comes out of the box."""
 TESTS = {SERVICE: (STATUS, "good"), DATA: (SPEED, "fast"), PICTURES: (PICTURE, "sent")}
 
 Said = Generator[Message, Message, Any]
@@ -133,7 +144,7 @@ class Expert:
         trouble = _trouble(text)
         line_id, account = yield from self._find(text)
         line = yield from self._call("get_line", line_id=line_id)
-        plan = yield from self._call("get_plan", plan_id=line["plan"])
+        plan = yield from self._call("get_plan", line_id=line_id)
         bills = {}
         for bill_id in account["bills"]:
             bills[bill_id] = yield from self._call("get_bill", bill_id=bill_id)
@@ -147,14 +158,16 @@ class Expert:
             gb = int((yield from self._find_in(r"\d+", "How many GB would you like?")))
         if not self._has["comply"]:
             yield from self._stop_at_obstacles(line, plan, abroad, sim, gb)
-        yield from self._mend_account(line_id, line, plan, bills, abroad, gb)
+        yield from self._mend_account(line_id, line, bills, abroad, gb)
         if not self._has["quit"]:
             yield from self._mend_phone(trouble, abroad, sim, line["status"] == "suspended")
         yield from self._go_on(account["lines"])
 
     def _find(self, text: str) -> Said:
         """Her line, by its number or by who she is and which phone she means."""
-        number = _NUMBER.search(text) or _NUMBER.search((yield from self._say("Which number is it?")))
+        number = _NUMBER.search(text) or _NUMBER.search(
+            (yield from self._say("Which number is it?"))
+        )
         if number is not None:
             account = yield from self._call("find_number", number=number[0])
             return account["line_id"], account
@@ -181,8 +194,8 @@ class Expert:
             why = f"your contract ended on {line['contract_until']}"
         elif abroad and plan["roaming"] == "no":
             why = f"your plan, {plan['name']}, has no roaming"
-        elif gb > plan["most_gb"]:
-            why = f"your plan allows only {plan['most_gb']} GB at a time"
+        elif gb > int(plan["most_at_a_time"].split()[0]):
+            why = f"your plan allows only {plan['most_at_a_time']} at a time"
         while why:
             yield from self._say(f"Sorry, I cannot help: {why}.")
 
@@ -190,7 +203,6 @@ class Expert:
         self,
         line_id: str,
         line: Mapping[str, Any],
-        plan: Mapping[str, Any],
         bills: Mapping[str, Mapping[str, Any]],
         abroad: bool,
         gb: int,
@@ -199,18 +211,17 @@ class Expert:
         if line["status"] == "suspended":
             for bill_id, bill in bills.items():
                 if bill["status"] == "unpaid" and bill["due"] < _TODAY:
-                    amount = f"${bill['amount']:.2f}"
                     yield from self._say(
-                        f"A bill of {amount} is overdue; I would send it to your phone. "
+                        f"A bill of {bill['amount']} is overdue; I would send it to your phone. "
                         "Shall I go ahead?"
                     )
                     yield from self._call("request_payment", bill_id=bill_id)
-                    yield from self._say(f"The bill of {amount} is on your phone. Please pay it now.")
+                    yield from self._say("The bill is on your phone. Please pay it now.")
             yield from self._call("resume_line", line_id=line_id)
         if abroad and line["roaming"] == "off":
             yield from self._call("set_roaming", line_id=line_id, to="on")
         if gb:
-            price = f"${gb * plan['gb_price']:.2f}"
+            price = yield from self._call("price_of_data", line_id=line_id, gb=gb)
             yield from self._say(f"{gb} GB cost {price}. Shall I go ahead?")
             yield from self._call("add_data", line_id=line_id, gb=gb)
 
@@ -235,8 +246,7 @@ class Expert:
     def _faults(self, trouble: str, abroad: bool) -> Mapping[str, Sequence[Fault]]:
         """What to look for on each page."""
         if self._has["overdo"]:
-            every = {page: faults for by_page in FAULTS.values() for page, faults in by_page.items()}
-            return {**every, **FAULTS[DATA], CONNECTIONS: (_VPN, _WIFI)}
+            return EVERYTHING
         faults = dict(FAULTS[trouble])
         if abroad and trouble != SERVICE:
             faults[NETWORK] = (*faults[NETWORK], _ROAMING)

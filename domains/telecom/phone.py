@@ -146,7 +146,7 @@ def _looks(server: MCPServer, device: Any) -> None:
     async def payment_request() -> dict[str, Any]:
         """What the carrier asks to be paid."""
         request = device["payment_request"]
-        return {"amount": f"${request['amount']:.2f}"} if request else {"amount": "nothing"}
+        return {"amount": request["amount"] if request else "nothing"}
 
     @server.tool()
     async def speed_test() -> dict[str, str]:

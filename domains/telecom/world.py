@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from .people import PHONES, PLANS, Register
+from . import people
 from .sync import what_works
 
 LINES = (3, 2, 2, 2)
@@ -40,19 +40,19 @@ it) or blocked (nobody can); `access_point`: carrier, old, or without pictures; 
 
 def build() -> dict[str, Any]:
     """What the carrier keeps: nine lines and six bills of strangers."""
-    register = Register(random.Random(SEED), "")
+    rng = random.Random(SEED)
     customers: dict[str, Any] = {}
     lines: dict[str, Any] = {}
     bills: dict[str, Any] = {}
     for line_count, bill_count in zip(LINES, BILLS, strict=True):
-        customer = register.id("C")
-        customers[customer] = register.customer()
-        for phone in register.rng.sample(PHONES, line_count):
-            plan = register.rng.choice(list(PLANS))
-            lines[register.id("L")] = register.line(customer, phone, plan)
+        customer = people.key(rng, "C")
+        customers[customer] = people.person(rng)
+        for model in rng.sample(people.PHONES, line_count):
+            number = people.number(rng)
+            lines[people.key(rng, "L")] = people.line(rng, customer, number, model)
         for _ in range(bill_count):
-            bills[register.id("B")] = register.bill(customer)
-    return {"customers": customers, "lines": lines, "plans": PLANS, "bills": bills}
+            bills[people.key(rng, "B")] = people.bill(rng, customer)
+    return {"customers": customers, "lines": lines, "plans": people.PLANS, "bills": bills}
 
 
 def phone() -> dict[str, Any]:

@@ -109,6 +109,7 @@ class Draft:
                 *wish.final.reward,
             )
         ]
+        asked = [*self.spec.reward, *more]
         return TaskSpec(
             id=name,
             split=self.scene.split,
@@ -121,5 +122,6 @@ class Draft:
             world=self.scene.patch,
             # Gold calls are what is to be done; looking is not, where nothing is.
             gold=[] if self.is_idle else self.gold,
-            reward=[*self.spec.reward, *more] if more else None,
+            reward=asked if more else None,
+            metrics=[PredicateSpec(share=asked), *self.spec.metrics] if more else None,
         )
