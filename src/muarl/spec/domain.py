@@ -152,6 +152,15 @@ class UserScriptSpec(Spec):
         return self.model_copy(update={"understands": {**self.understands, **persona.understands}})
 
 
+class BenchmarkSpec(Spec):
+    """A public benchmark."""
+
+    name: str
+    """What it is called."""
+    unsolved: list[Id] = []
+    """Tasks that its own gold calls do not solve."""
+
+
 class DomainSpec(Spec):
     """A domain's file, `domain.yaml`."""
 
@@ -163,7 +172,7 @@ class DomainSpec(Spec):
     """The domain in a sentence, for people."""
     rules: Text
     """What the agent must follow; it reads them before anything else, as its system prompt.
-    A text, or the file that holds it: `{file: rules.md}`."""
+    A text, or the file that holds it: `{file: rules.md}`. An empty text is no system prompt."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
     writes: list[str] = []
@@ -171,6 +180,9 @@ class DomainSpec(Spec):
     `terminal`, are taken to change nothing, which `muarl check` proves."""
     terminal: list[str] = []
     """Tools that end the dialogue when called successfully."""
+    max_steps: Annotated[int, Field(gt=0)] | None = None
+    """Messages with calls that the agent may send in a row before it must speak to the user. With one
+    more the dialogue ends as truncated, once those calls are answered. Left out: no limit but the run's."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
     device: DeviceSpec | None = None
@@ -193,6 +205,9 @@ class DomainSpec(Spec):
     for when a policy is evaluated need not be paid for, such as what must be said."""
     metrics: list[PredicateSpec] = []
     """Observed, never scored."""
+    benchmark: BenchmarkSpec | None = None
+    """The public benchmark whose published tasks these are. What `muarl check` finds about such tasks,
+    as that two are nearly the same, is said of the benchmark and is no fault of the domain."""
     floor: Fraction = 0.15
     """Most that a policy without skill may earn on average (one that says nothing, refuses all,
     writes at random ...); `muarl check` objects to more."""
