@@ -38,6 +38,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/telecom",
     ".venv/bin/muarl check domains/retail",
     ".venv/bin/muarl check domains/airline",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
