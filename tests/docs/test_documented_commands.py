@@ -38,6 +38,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/telecom",
     ".venv/bin/muarl check domains/retail",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
@@ -75,6 +76,7 @@ ELSEWHERE = {
     ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
     "tests/compat/test_import_tau.py imports what is recorded",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
