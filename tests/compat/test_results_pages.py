@@ -15,7 +15,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import acebench_audit
 import bfcl_audit
-import contamination
+import contamination_audit
 import floors
 import tau_audit
 import versions
@@ -52,17 +52,17 @@ def test_bfcl(fixtures, name):
 
 
 def test_contamination(fixtures):
-    found = contamination.audit(fixtures / "data", ["airline"])
-    agree("contamination.md", *contamination.tables(found))
+    found = contamination_audit.audit(fixtures / "data", ["airline"])
+    agree("contamination.md", *contamination_audit.tables(found))
     official = {"HEAD retail base": 113, "HEAD airline base": 47}
     shown = cells((RESULTS / "contamination.md").read_text(encoding="utf-8"))
     for name, count in official.items():
-        assert abs(int(shown[contamination.ROWS["alike"], name]) - count) <= 2
+        assert abs(int(shown[contamination_audit.ROWS["alike"], name]) - count) <= 2
 
 
 def test_what_the_papers_authors_train_on_are_test_tasks(fixtures):
     pytest.importorskip("pyarrow", reason="the authors' files are read with the extra `export`")
-    rows = contamination.released(fixtures / "data")
+    rows = contamination_audit.released(fixtures / "data")
     assert rows == {
         "retail": {"rows": 115, "test_tasks": 115},
         "airline": {"rows": 50, "test_tasks": 50},
