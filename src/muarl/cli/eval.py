@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
-    refuse_trained_tasks(spec, domain, args.model)
+    seen = refuse_trained_tasks(spec, domain, args.model)
     anyio.run(require_room, located, domain, args.model)
     her_folder = stored_user(located, [spec.eval_user])
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
@@ -105,6 +105,9 @@ def run(args: argparse.Namespace) -> int:
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
         counters = observation.counters
+        if seen is not None:
+            folder.log("overlap", reason=spec.eval.accept_overlap, **msgspec.to_builtins(seen))
+            progress.note(f"{seen}; accepted: {spec.eval.accept_overlap}")
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
@@ -119,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
                 user=her_folder,
             )
             episodes = await played(phase="eval")
-            summary = summarise(episodes, seed=spec.seed)
+            summary = summarise(episodes, seed=spec.seed, row_of=domain.row)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
@@ -137,15 +140,25 @@ def run(args: argparse.Namespace) -> int:
                     await evaluate(temperature, stop)
 
         run_interruptibly(work)
+    if seen is not None and not args.json:
+        answer(f"{seen}; accepted: {spec.eval.accept_overlap}")
     for temperature, summary, fields in found:
         if args.json:
             perturbed = msgspec.to_builtins(costs[temperature])
-            answer(json.dumps({"temperature": temperature, **fields, "perturbed": perturbed}))
+            said = {"temperature": temperature, **fields, "perturbed": perturbed}
+            if seen is not None:
+                said["overlap"] = {
+                    "reason": spec.eval.accept_overlap,
+                    **msgspec.to_builtins(seen),
+                }
+            answer(json.dumps(said))
             continue
         answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
+        for row, share in summary.by_row.items():
+            answer(f"  {row:<22} {share}")
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():

@@ -40,7 +40,7 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "rollout")
+_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "rollout", "overlap")
 _TOLD_BY = {"cold_start": "step", "iteration": "iteration", "validation": "iteration"}
 _MAX_HEADER = 100_000_000  # the size safetensors itself allows
 
@@ -167,8 +167,18 @@ def _read_metrics(path: Path, folder: RunFolder) -> None:
         else:
             unknown[kind] = unknown.get(kind, 0) + 1
     folder.lines = {kind: list(entries.values()) for kind, entries in latest.items()}
+    folder.notices += [_overlap(line) for line in folder.lines["overlap"]]
     for kind, count in unknown.items():
         folder.notices.append(f"{path.name}: {count} lines of kind {kind!r} are not shown.")
+
+
+def _overlap(line: dict[str, Any]) -> str:
+    """What of the evaluation was trained on, and why that was accepted (law L10)."""
+    same, near = (len(line.get(key) or ()) for key in ("same", "near"))
+    return (
+        f"{same} of {line.get('evaluated')} evaluated tasks were trained on, and {near} are nearly the "
+        f"same as some that were. Accepted in the run file: {line.get('reason')}"
+    )
 
 
 def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:

@@ -18,17 +18,20 @@ from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import TEXTS, DomainSpec
 from muarl.spec.explain import describe, explain, missing_field
+from muarl.spec.finding import Finding
 from muarl.spec.grid import GridSpec
 from muarl.spec.grid_references import grid_findings
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
+from muarl.spec.named_files import no_file
 from muarl.spec.presets import overlay_file
 from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings, wording_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
+from muarl.spec.suite import SuiteSpec
 from muarl.spec.task import TasksFile, TaskSpec
 from muarl.spec.versions import is_old, too_new, upgraded
 
@@ -187,6 +190,22 @@ def load_grid(path: str | Path) -> Located[GridSpec]:
     grid = load_spec(path, GridSpec)
     grid.refuse(grid_findings(grid.spec, grid.path.parent))
     return grid
+
+
+def load_suite_spec(path: str | Path) -> Located[SuiteSpec]:
+    """Load a suite's file; the domains that it names are loaded by themselves.
+
+    Raises:
+        SpecError: Everything that is wrong with the file, and domains that are not there.
+    """
+    suite = load_spec(path, SuiteSpec)
+    folder = suite.path.parent
+    suite.refuse(
+        Finding(("members", name, "file"), no_file(folder, member.file))
+        for name, member in suite.spec.members.items()
+        if not os.path.exists(folder / member.file)
+    )
+    return suite
 
 
 def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:

@@ -92,6 +92,9 @@ class EvalSpec(Spec):
     user: UserSpec | None = None
     """Who plays the user; left out, who plays her in training. Where the user is trained herself, it
     must be another: else what is measured by changes on the way."""
+    accept_overlap: Annotated[str, Field(min_length=1)] | None = None
+    """Why tasks are evaluated although the policy is trained on them, or on nearly the same (law L10).
+    Left out, that is refused. How many they are is said beside the score, with this reason."""
     perturb: dict[Id, PerturbSpec] = {}
     """Name to perturbations: `muarl eval` plays the tasks once more under each of them, and sets
     success under it beside success without."""

@@ -15,12 +15,13 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
+import msgspec
 from transformers import PreTrainedModel
 
 from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Domain
 from muarl.errors import RecordError
+from muarl.evaluate.held_out import seen_in_run
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.model_user import UserModel
 from muarl.observe import Observation
@@ -30,8 +31,9 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.suite import AnyDomain
 from muarl.train.at_work import RunAtWork, UserAtWork
-from muarl.train.engines import open_engine, open_user_engine, shared_prompt
+from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
@@ -49,7 +51,7 @@ async def train(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
-    domain: Domain | None = None,
+    domain: AnyDomain | None = None,
     observation: Observation | None = None,
 ) -> None:
     """Carry a run to its end, from wherever its folder says it is.
@@ -77,9 +79,10 @@ async def train(
         model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
         if run.model.lora is not None:
             add_adapters(model, run.model.lora, seed=_adapter_seed(run))
-        prompt = await shared_prompt(domain, renderer)
-        refuse_no_room(located, prompt)
+        prompts = await shared_prompts(domain, renderer)
+        refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
+        _say_overlap(domain, run, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -91,7 +94,7 @@ async def train(
                 done=done,
                 model=model,
                 renderer=renderer,
-                prompt=prompt,
+                prompts=prompts,
                 progress=progress,
                 stop=stop,
                 observation=observation or Observation(),
@@ -102,13 +105,23 @@ async def train(
 
 
 async def _user_at_work(
-    domain: Domain, located: Located[RunSpec], folder: RunFolder
+    domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
 ) -> UserAtWork | None:
     spec = located.spec.user_model
     if spec is None:
         return None
     model, renderer = await open_user_model(domain, located.spec, located.path, folder.user_model)
     return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))
+
+
+def _say_overlap(domain: AnyDomain, run: RunSpec, folder: RunFolder, progress: Progress) -> None:
+    """Say once what of the evaluation is trained on, where the run accepts that."""
+    if run.eval.accept_overlap is None or any(line["kind"] == "overlap" for line in folder.lines()):
+        return
+    seen = seen_in_run(domain, run)
+    reason = run.eval.accept_overlap
+    folder.log("overlap", reason=reason, **msgspec.to_builtins(seen))
+    progress.note(f"{seen}; accepted: {reason}")
 
 
 def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
@@ -145,7 +158,7 @@ async def _go(at: RunAtWork) -> None:
             # GRPO stands on what the cold start learned, with adapters of its own.
             merge_adapters(at.model, seed=_adapter_seed(at.run))
         engine = await held.enter_async_context(
-            open_engine(at.run, at.model, cold_model, at.prompt)
+            open_engine(at.run, at.model, cold_model, at.prompts)
         )
         await evaluate(at, engine, "cold")
         if at.run.grpo is not None:
