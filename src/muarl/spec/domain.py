@@ -37,23 +37,37 @@ class WorldSpec(OneOf):
 
 
 class TaskSourceSpec(Spec):
-    """Where tasks come from: files, or a generator."""
+    """Where tasks come from: files, a generator, or goals."""
 
     files: list[str] = []
     """Task files, relative to the domain; globs are allowed."""
     python: PythonRef | None = None
     """A function `generate(split: str, seed: int, count: int) -> list[TaskSpec]`."""
+    goals: PythonRef | None = None
+    """A `muarl.goals.Goals`: what users may want, of which tasks are composed and proved."""
     splits: dict[Id, Annotated[int, Field(gt=0)]] = {}
-    """For `python`: how many tasks each split has."""
+    """For `python` and `goals`: how many tasks each split has."""
     seed: int = 0
-    """For `python`: the seed the tasks are generated from."""
+    """Likewise: the seed the tasks are generated from."""
+
+    @property
+    def generator(self) -> str | None:
+        """Python that makes the tasks, where it is not files that hold them."""
+        return self.python or self.goals
+
+    @property
+    def loc(self) -> tuple[str, str]:
+        """Where the generator is named."""
+        return "tasks", "goals" if self.goals is not None else "python"
 
     @model_validator(mode="after")
     def _one_source(self) -> TaskSourceSpec:
-        if bool(self.files) == (self.python is not None):
-            raise ValueError("give exactly one of files and python")
-        if (self.python is not None) != bool(self.splits):
-            raise ValueError("splits go with python: name each split and its number of tasks")
+        if sum(map(bool, (self.files, self.python, self.goals))) != 1:
+            raise ValueError("give exactly one of files, python and goals")
+        if (self.generator is not None) != bool(self.splits):
+            raise ValueError(
+                "splits go with python or goals: name each split and its number of tasks"
+            )
         return self
 
 

@@ -173,7 +173,7 @@ def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     code: dict[tuple[str | int, ...], str | None] = {
         ("world", "python"): domain.world.python,
-        ("tasks", "python"): domain.tasks.python,
+        domain.tasks.loc: domain.tasks.generator,
         ("expert",): domain.expert,
         **dict(_predicates_in_python(domain)),
     }

@@ -7,7 +7,7 @@ tool's description, and those of more than a few words, which the agent words it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,10 +18,8 @@ from muarl.data.proof.values import calls_of, facts_of
 from muarl.messages import ToolCall, ToolSpec
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
-from muarl.spoken import read, readings, says, tokens
+from muarl.spoken.known import Known, is_worded, values_in
 
-_WORDED = 5
-"""Words from which a text is the agent's own."""
 _CALLS = 64
 """Calls made to find what one persona does not tell."""
 Need = tuple[int, str, str]
@@ -30,29 +28,13 @@ Need = tuple[int, str, str]
 _PIECE = re.compile(r"[\w@.#+-]*\w")
 
 
-def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Words:
+def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Known:
     """What the rules and the tools' descriptions say: known to every agent."""
-    return Words([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
-
-
-class Words:
-    """Texts in which values are looked for."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [reading for text in texts for reading in readings(text)]
-        self._known = {token for text in self._texts for token in text.tokens}
-
-    def hold(self, value: str) -> bool:
-        """Whether one of them says a value."""
-        wanted = read(value)
-        first = wanted.tokens[0]
-        if first[0] == "word" and first not in self._known:
-            return False  # most values are in none
-        return any(text.may_say(wanted) for text in self._texts)
+    return Known([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
 
 
 async def reach_findings(
-    subject: Subject, task: TaskSpec, public: Words, reads: Reads
+    subject: Subject, task: TaskSpec, public: Known, reads: Reads
 ) -> list[ProofFinding]:
     """Values in the agent's gold calls that a persona neither tells nor leads to.
 
@@ -69,8 +51,8 @@ async def reach_findings(
     found = []
     for persona in task.personas:
         told = _told(subject, task, persona)
-        words = Words(told)
-        missing = [at for at in needed if not (words.hold(at[2]) or _worded(at[2], told))]
+        words = Known(told)
+        missing = [at for at in needed if not (words.hold(at[2]) or is_worded(at[2], told))]
         if missing:
             missing = await _not_found(subject, task, missing, told, reads)
         for index, name, value in missing:
@@ -83,28 +65,10 @@ async def reach_findings(
     return found
 
 
-def _worded(value: str, told: Sequence[str]) -> bool:
-    """Whether it is what was told with words of the agent's around it: "phone 6001"."""
-    return any(says(value, fact) for fact in told)
-
-
 def _needed(task: TaskSpec) -> Iterator[Need]:
     for index, call in enumerate(task.gold):
-        for name, value in call.arguments.items() if call.by == "agent" else ():
-            for text in _texts(value):
-                if 0 < len(tokens(text)) < _WORDED:
-                    yield index, name, text
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)
+        for name, text in values_in(call.arguments) if call.by == "agent" else ():
+            yield index, name, text
 
 
 def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
@@ -149,7 +113,7 @@ async def _not_found(
             tried.add((by, name, _key(arguments)))
             result = await sides[by].call(ToolCall(f"reach_{len(tried)}", name, arguments))
             if not result.is_error:
-                answer = Words([result.content])
+                answer = Known([result.content])
                 left = [need for need in left if not answer.hold(need[2])]
                 known = list(dict.fromkeys([*known, *_pieces([result.content])]))
     return left

@@ -15,7 +15,7 @@ import hashlib
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice, pairwise
@@ -58,25 +58,42 @@ class Pair:
     exact: bool
 
 
-def near_duplicates(tasks: Sequence[TaskSpec]) -> Iterator[Pair]:
-    """Pairs of tasks that are nearly the same, in the order of the second of them.
+class NearDuplicates:
+    """Tasks seen so far, and which of them another is nearly the same as."""
 
-    A task without words, facts and gold calls is like no other.
-    """
-    known = [Traits.of(task) for task in tasks]
-    bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for index, mine in enumerate(known):
+    def __init__(self) -> None:
+        self._tasks: list[TaskSpec] = []
+        self._traits: list[Traits] = []
+        self._bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+
+    def of(self, task: TaskSpec) -> list[Pair]:
+        """Pairs of a task with those seen before it; the task counts as seen from then on.
+
+        A task without words, facts and gold calls is like no other.
+        """
+        mine = Traits.of(task)
+        found: list[Pair] = []
         compared: set[int] = set()
         for band in _bands(mine):
-            for other in bands[band]:
+            for other in self._bands[band]:
                 if other not in compared:
                     compared.add(other)
-                    theirs = known[other]
+                    theirs = self._traits[other]
                     similarity = theirs.similarity(mine)
                     if similarity >= NEAR:
                         exact = theirs.deed == mine.deed
-                        yield Pair(tasks[other], tasks[index], similarity, exact)
-            bands[band].append(index)
+                        found.append(Pair(self._tasks[other], task, similarity, exact))
+            self._bands[band].append(len(self._tasks))
+        self._tasks.append(task)
+        self._traits.append(mine)
+        return found
+
+
+def near_duplicates(tasks: Iterable[TaskSpec]) -> Iterator[Pair]:
+    """Pairs of tasks that are nearly the same, in the order of the second of them."""
+    seen = NearDuplicates()
+    for task in tasks:
+        yield from seen.of(task)
 
 
 @dataclass(frozen=True, slots=True)
