@@ -10,7 +10,6 @@ from muarl.data.trivial import trivial_agent
 from muarl.errors import SpecError
 from muarl.evaluate.seen import Seen, Tasks, named, same_tasks, seen_tasks
 from muarl.model_user import UserModel
-from muarl.overlap import deed_of, near_duplicates
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer

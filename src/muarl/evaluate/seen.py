@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muarl.data.overlap import deed_of, near_duplicates
+from muarl.overlap import deed_of, near_duplicates
 from muarl.spec import TaskSpec
 from muarl.suite import AnyDomain
 
