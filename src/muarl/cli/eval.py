@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.cli._status import endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
+    from muarl.evaluate.seen import told_apart
     from muarl.evaluate.summary import EvalSummary, summarise
     from muarl.train.playing import play, stored_user
     from muarl.train.ready import (
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     seen = refuse_trained_tasks(spec, domain, args.model)
+    row_of = told_apart(domain.row, seen)
     anyio.run(require_room, located, domain, args.model)
     her_folder = stored_user(located, [spec.eval_user])
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
@@ -122,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
                 user=her_folder,
             )
             episodes = await played(phase="eval")
-            summary = summarise(episodes, seed=spec.seed, row_of=domain.row)
+            summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -70,6 +70,20 @@ def seen_tasks(evaluated: Tasks, practised: Tasks) -> Seen:
         if id(pair.first) in trained and id(pair.second) in left:
             near.setdefault(pair.second.id, pair.first.id)
     return Seen(len(evaluated.tasks), same, near)
+
+
+def told_apart(row_of: Callable[[str], str], seen: Seen | None) -> Callable[[str], str]:
+    """Under which name a task is summed up, where tasks that were trained on are told apart.
+
+    Example:
+        Of the tasks of `retail`, those that were trained on stand under `retail (trained on)`.
+    """
+    if not seen:
+        return row_of
+    trained = {*seen.same, *seen.near}
+    return lambda task_id: (
+        f"{row_of(task_id)} (trained on)".lstrip() if task_id in trained else row_of(task_id)
+    )
 
 
 def named(near: dict[str, str]) -> str:
