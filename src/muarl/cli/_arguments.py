@@ -48,13 +48,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def run_of(args: argparse.Namespace) -> Located[RunSpec]:
-    """The run that `add_run`'s arguments come to.
+    """The run that `add_run`'s arguments come to; its own model may be missing if nothing reads it.
 
     Raises:
         SpecError: Everything wrong with it.
     """
-    dry = getattr(args, "dry_run", False)  # `muarl check` has no such argument
-    return load_run(*args.spec, settings=args.settings, without_weights=dry)
+    given = vars(args)  # not every verb has all of these
+    other = given.get("dry_run") or given.get("model") is not None or given.get("expert")
+    return load_run(*args.spec, settings=args.settings, without_weights=bool(other))
 
 
 def answer_run(run: Located[RunSpec]) -> int:

@@ -179,4 +179,8 @@ def _not_of_a_run(args: argparse.Namespace) -> str:
     """What of the arguments does not go with a run file."""
     if args.resume or args.accept_changes:
         return "--resume goes on with a grid; evaluate a run anew, with --overwrite"
-    return "" if args.model else "a run file needs --model, the folder of what is evaluated"
+    return (
+        ""
+        if args.model or args.dry_run
+        else "a run file needs --model, the folder of what is evaluated"
+    )
