@@ -38,6 +38,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/retail",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
@@ -56,6 +57,7 @@ PLAN = [
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
+    ".venv/bin/muarl synth specs/synth.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
@@ -173,7 +175,7 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
     assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
     assert "reward" not in marked
-    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
+    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset", "domains/retail"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (grid,) = (out for command, out in said.items() if "grid-expert" in command)
     assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())

@@ -69,6 +69,7 @@ LEAVES: list[dict[str, Any]] = [
     {"count": {"of": "questions", "at_most": 1}},
     {"count": {"of": "tool_errors", "at_least": 1, "at_most": 2}},
     {"confirmed": {}},
+    {"preceded": {"by": "look", "same": ["order_id"]}},
     {"confirmed": {"tools": ["look"]}},
     {"judge": {"criterion": "It was kind.", "model": "m", "base_url_env": "JUDGE"}},
     {"python": {"function": "own.py:check", "arguments": {"a": 1}}},

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_spec_dump import ids, json, predicates, text
 
-from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, SuiteSpec, load_spec
+from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, SuiteSpec, SynthSpec, load_spec
 from muarl.spec.base import Spec
 from muarl.spec.schema import KINDS
 
@@ -115,12 +115,27 @@ suites = st.fixed_dictionaries(
         "members": st.dictionaries(member_names, members, min_size=1, max_size=2),
     }
 )
+agents = st.one_of(
+    st.just({"expert": {}}),
+    st.fixed_dictionaries({"model": text}),
+    st.builds(lambda m: {"llm": {"base_url": "http://a/v1", "model": m}}, text),
+)
+synths = st.fixed_dictionaries(
+    {"version": st.just(1), "domain": text, "agent": agents},
+    optional={
+        "user": users,
+        "verify": st.fixed_dictionaries({"rules": st.lists(predicates, max_size=2)}),
+        "dialogues": st.integers(1, 9),
+        "licence": text.filter(bool),
+    },
+)
 FILES: dict[type[Spec], st.SearchStrategy[dict[str, Any]]] = {
     DomainSpec: domains,
     RewardFile: rewards,
     RunSpec: runs,
     GridSpec: grids,
     SuiteSpec: suites,
+    SynthSpec: synths,
 }
 
 

@@ -150,12 +150,12 @@ class Traits:
             return 1.0
         if self.tools != other.tools:
             return 0.0
-        in_words = _jaccard(self.features, other.features)
+        in_words = jaccard(self.features, other.features)
         if self.mentioned or other.mentioned:
-            in_words = min(in_words, _jaccard(self.mentioned, other.mentioned))
+            in_words = min(in_words, jaccard(self.mentioned, other.mentioned))
         if not (self.entities and other.entities):
             return in_words
-        in_deeds = min(_jaccard(self.deeds, other.deeds), _jaccard(self.entities, other.entities))
+        in_deeds = min(jaccard(self.deeds, other.deeds), jaccard(self.entities, other.entities))
         return max(in_words, in_deeds)
 
 
@@ -230,7 +230,8 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """What both have of all that either has, in [0, 1]; one of them has something."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared)
 
@@ -244,18 +245,20 @@ def _bands(traits: Traits) -> Iterator[tuple[Any, ...]]:
     if not traits.features:
         return
     yield "deed", traits.deed
-    deeds, goal = _signature(traits.deeds), _signature(traits.goal)
-    yield from _cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
+    deeds, goal = signature(traits.deeds), signature(traits.goal)
+    yield from cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
     if traits.entities:
-        yield from _cut("deeds", deeds)
+        yield from cut("deeds", deeds)
 
 
-def _cut(kind: str, signature: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    for band, start in enumerate(range(0, len(signature), _ROWS)):
-        yield (kind, band, *signature[start : start + _ROWS])
+def cut(kind: str, values: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """A signature in bands: two that are similar have one of them in common."""
+    for band, start in enumerate(range(0, len(values), _ROWS)):
+        yield (kind, band, *values[start : start + _ROWS])
 
 
-def _signature(found: frozenset[str]) -> list[int]:
+def signature(found: frozenset[str]) -> list[int]:
+    """MinHash of a set that is not empty: two agree in a value as often as they are similar."""
     return [min(column) for column in zip(*map(_permuted, found), strict=True)]
 
 

@@ -149,6 +149,7 @@ _CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     "never_said": checks.never_said,
     "count": checks.count,
     "confirmed": checks.confirmed,
+    "preceded": checks.preceded,
     "python": python,
 }
 _MADE_OF_OTHERS: dict[str, Callable[[Any, Sequence[PredicateResult]], Finding]] = {

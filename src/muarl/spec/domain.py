@@ -152,6 +152,15 @@ class UserScriptSpec(Spec):
         return self.model_copy(update={"understands": {**self.understands, **persona.understands}})
 
 
+class BenchmarkSpec(Spec):
+    """A public benchmark."""
+
+    name: str
+    """What it is called."""
+    unsolved: list[Id] = []
+    """Tasks that its own gold calls do not solve."""
+
+
 class DomainSpec(Spec):
     """A domain's file, `domain.yaml`."""
 
@@ -193,6 +202,9 @@ class DomainSpec(Spec):
     for when a policy is evaluated need not be paid for, such as what must be said."""
     metrics: list[PredicateSpec] = []
     """Observed, never scored."""
+    benchmark: BenchmarkSpec | None = None
+    """The public benchmark whose published tasks these are. What `muarl check` finds about such tasks,
+    as that two are nearly the same, is said of the benchmark and is no fault of the domain."""
     floor: Fraction = 0.15
     """Most that a policy without skill may earn on average (one that says nothing, refuses all,
     writes at random ...); `muarl check` objects to more."""

@@ -148,6 +148,21 @@ class Confirmed(Spec):
     """Write tools to look at; default: the domain's `writes`."""
 
 
+class Preceded(Spec):
+    """Share of successful calls of some tools that came after a successful call of another.
+
+    "Look an order up before you change it" is `preceded: {by: get_order, same: [order_id]}`. Applies
+    only where one of the tools was called.
+    """
+
+    by: str
+    """The tool of the agent's that must have been called before."""
+    tools: Annotated[list[str], Field(min_length=1)] | None = None
+    """Tools that it must come before; default: the domain's `writes`."""
+    same: list[str] = []
+    """Arguments that both calls must have alike; those that the later call has."""
+
+
 class JudgeSpec(Spec):
     """An LLM reads the dialogue and decides; it must quote the passage that it decides by.
 
@@ -185,6 +200,9 @@ class PythonSpec(Spec):
     does not apply, or one of these and a reason. `muarl.reward.Evidence` says what it is given."""
     arguments: dict[str, Any] = {}
     """Passed by name."""
+    says: list[str] = []
+    """Texts that it wants said to the user, as far as it does. `muarl check` says them where it makes
+    the gold calls; dialogues are scored by the function alone."""
 
 
 class SideTerm(Spec):
@@ -249,6 +267,8 @@ class PredicateSpec(Spec):
     """How often something happened."""
     confirmed: Confirmed | None = None
     """Share of writes that the user confirmed."""
+    preceded: Preceded | None = None
+    """Share of calls that another call came before."""
     judge: JudgeSpec | None = None
     """What an LLM decides, with a quote."""
     python: PythonSpec | None = None
@@ -329,6 +349,8 @@ def _telling(value: Any) -> Iterator[str]:
             yield repr(value.text)
         case Counted():
             yield value.of
+        case Preceded():
+            yield value.by
         case JudgeSpec():
             yield repr(value.criterion)
         case PythonSpec():

@@ -28,6 +28,9 @@ HEADS = {
     "suite": "# Suite files\n\n"
     "Which domains a run is of, where it is of several; [Spec files](../specs.md#several-domains-in-one-run) "
     "shows one.",
+    "synth": "# Synthesis files\n\n"
+    "Who makes dialogues of a domain, and what these have to stand to be kept; "
+    "[Synthesis](../synthesis.md) explains it.",
 }  # fmt: skip
 """File kind to the head of its page, in the order in which pages claim models that they share."""
 

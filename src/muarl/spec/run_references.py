@@ -34,10 +34,7 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         folder: That of its file.
         without_weights: Do not ask for the folders of models.
     """
-    if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
-        yield Finding(("domain",), no_file(folder, run.domain))
-    elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
-        yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
+    yield from domain_findings(run.domain, folder)
     at = None if without_weights else folder
     yield from _model(run.model.path, run, (), _OF_THE_MODEL, at)
     if run.user_model is not None:
@@ -59,6 +56,14 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         if spec.split == run.eval.split and run.eval.accept_overlap is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
+
+
+def domain_findings(domain: str, folder: Path) -> Iterator[Finding]:
+    """A domain that does not exist."""
+    if not os.path.exists(folder / domain):  # False, not OSError, for a path that is too long
+        yield Finding(("domain",), no_file(folder, domain))
+    elif (folder / domain).is_dir() and not (folder / domain / "domain.yaml").exists():
+        yield Finding(("domain",), f"the folder {domain!r} has no domain.yaml")
 
 
 def _model(

@@ -11,6 +11,7 @@ from muarl.spec.grid import GridSpec
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.suite import SuiteSpec
+from muarl.spec.synth import SynthSpec
 from muarl.spec.task import TasksFile
 
 KINDS: dict[str, type[Spec]] = {
@@ -20,6 +21,7 @@ KINDS: dict[str, type[Spec]] = {
     "reward": RewardFile,
     "grid": GridSpec,
     "suite": SuiteSpec,
+    "synth": SynthSpec,
 }
 """File kind to the model of a whole file."""
 

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Agent, Domain
 from muarl.record import Episode, EpisodeKey
@@ -14,6 +13,7 @@ from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec

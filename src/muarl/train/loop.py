@@ -18,7 +18,6 @@ from pathlib import Path
 import msgspec
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.errors import RecordError
 from muarl.evaluate.held_out import seen_in_run
@@ -32,6 +31,7 @@ from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
 from muarl.suite import AnyDomain
+from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor

@@ -10,7 +10,6 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import demonstrations
 from muarl.data.role_reversal import role_reversed
 from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
@@ -21,6 +20,7 @@ from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
 from muarl.suite import AnyDomain
+from muarl.synth.demonstrations import demonstrations
 
 ADAPTERS = "adapters"
 """Part of a model's folder: what was merged into its weights."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.proof.watch import UnderWay
@@ -21,6 +20,7 @@ from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who

@@ -7,7 +7,8 @@ tool's description, and those of more than a few words, which the agent words it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -50,11 +51,12 @@ async def reach_findings(
     needed = [at for at in _needed(task) if not public.hold(at[2])]
     found = []
     for persona in task.personas:
-        told = _told(subject, task, persona)
+        named = _told(subject, task, persona)
+        told = [value for values in named.values() for value in values]
         words = Known(told)
         missing = [at for at in needed if not (words.hold(at[2]) or is_worded(at[2], told))]
         if missing:
-            missing = await _not_found(subject, task, missing, told, reads)
+            missing = await _not_found(subject, task, missing, named, reads)
         for index, name, value in missing:
             message = (
                 f"nobody can know {value!r}, which gold call {index + 1} needs as {name!r}: persona "
@@ -71,17 +73,17 @@ def _needed(task: TaskSpec) -> Iterator[Need]:
             yield index, name, text
 
 
-def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
-    """What a persona tells, asked or not: her ledger's facts, or her goal where she has no ledger."""
+def _told(subject: Subject, task: TaskSpec, persona: str) -> dict[str, list[str]]:
+    """What a persona tells, asked or not, by the names of her ledger's facts; else her goal."""
     script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
     if task.user is None:
-        return [task.goal]
-    told = []
+        return {"": [task.goal]}
+    told: dict[str, list[str]] = {}
     for fact in facts_of(task):
         how = manner.disclose.get(fact.id, fact.disclose)
         heard = how == "volunteer" or script is None or f"ask:{fact.id}" in script.understands
         if how != "never" and heard:
-            told.append(fact.value)
+            told.setdefault(fact.id, []).append(fact.value)
     return told
 
 
@@ -89,21 +91,19 @@ async def _not_found(
     subject: Subject,
     task: TaskSpec,
     missing: Sequence[Need],
-    told: Sequence[str],
+    told: Mapping[str, Sequence[str]],
     reads: Reads,
 ) -> list[Need]:
     """What no tool that only looks answers, asked with what was told and with what was answered."""
     world = subject.world_for(task)
     left = list(missing)
-    known = list(told) if task.user is not None else _pieces(told)
+    known = _Gathered(told, whole=task.user is not None)
     tried: set[tuple[Who, str, bytes]] = set()
     async with subject.domain.sides(world) as sides:
         while left and len(tried) < _CALLS:
             untried = (
                 (by, tool.name, arguments)
-                for by, tools in reads.items()
-                for tool in tools
-                for arguments in calls_of(tool, {}, known, _CALLS)
+                for by, tool, arguments in known.calls(reads)
                 if (by, tool.name, _key(arguments)) not in tried
             )
             call = next(untried, None)
@@ -115,8 +115,53 @@ async def _not_found(
             if not result.is_error:
                 answer = Known([result.content])
                 left = [need for need in left if not answer.hold(need[2])]
-                known = list(dict.fromkeys([*known, *_pieces([result.content])]))
+                known.learn(result.content)
     return left
+
+
+class _Gathered:
+    """What was told and answered so far, by itself and by the name that it stood under.
+
+    Args:
+        told: Facts that were told, by their names.
+        whole: Each is a value as it is, and not a text to be looked through.
+    """
+
+    def __init__(self, told: Mapping[str, Sequence[str]], *, whole: bool) -> None:
+        values = [value for values in told.values() for value in values]
+        self._values = dict.fromkeys(values if whole else _pieces(values))
+        self._named = {name: dict.fromkeys(values) for name, values in told.items() if whole}
+
+    def learn(self, answer: str) -> None:
+        """Take in what a tool answered; in JSON a value has the name of its field."""
+        self._values |= dict.fromkeys(_pieces([answer]))
+        with suppress(msgspec.DecodeError, RecursionError):
+            for name, value in _fields(msgspec.json.decode(answer)):
+                self._named.setdefault(name, {})[value] = None
+
+    def calls(self, reads: Reads) -> Iterator[tuple[Who, ToolSpec, dict[str, Any]]]:
+        """Calls that might find more: first those whose arguments bear their parameters' names."""
+        tools = [(by, tool) for by, offered in reads.items() for tool in offered]
+        named = {name: list(values) for name, values in self._named.items()}
+        for by, tool in tools:
+            required = tool.parameters.get("required", tool.parameters.get("properties", {}))
+            if named.keys() >= set(required):
+                yield from ((by, tool, found) for found in calls_of(tool, named, (), _CALLS))
+        values = list(self._values)
+        for by, tool in tools:
+            yield from ((by, tool, found) for found in calls_of(tool, {}, values, _CALLS))
+
+
+def _fields(value: Any) -> Iterator[tuple[str, str]]:
+    """Texts in JSON data that have a name, and the name."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, str):
+                yield name, inner
+            yield from _fields(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _fields(inner)
 
 
 def _pieces(texts: Sequence[str]) -> list[str]:

@@ -53,7 +53,7 @@ async def read_findings(
     world = subject.world_for(task)
     looks = [(by, tool) for by, offered in reads.items() for tool in offered]
     async with domain.sides(world) as sides:
-        run = GoldRun(world)
+        run = GoldRun(world, confirmed=domain.spec.benchmark is None)
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
                 return [_writes(subject, by, tool, task, change)], run
