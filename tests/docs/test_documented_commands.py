@@ -46,6 +46,7 @@ PLAN = [
     ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
     ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/mua-rl-as-released.yaml --dry-run",
+    ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
@@ -83,6 +84,8 @@ ELSEWHERE = {
     "tests/compat/test_mua_rl_runs.py",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --version v0.2.0 --to imported/tau2-v0.2.0": "likewise",
     ".venv/bin/muarl import acebench --from ../ACEBench --to imported/acebench": "likewise",
+    ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
+    "benchmarks/contamination.py does",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",

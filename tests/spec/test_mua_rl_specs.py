@@ -73,9 +73,9 @@ def test_the_released_recipe_says_why_it_is_evaluated_on_what_it_trains_on() -> 
     assert spec.grpo is not None
     assert (spec.grpo.ratio, spec.grpo.dual_clip, spec.grpo.kl_max) == ("token", 3.0, 10.0)
     assert spec.grpo.iterations == 150
-    assert spec.eval.accept_overlap is not None
-    assert "test tasks" in spec.eval.accept_overlap
-    assert run("8b-grpo").eval.accept_overlap is None
+    assert spec.overlap.accepted is not None
+    assert "test tasks" in spec.overlap.accepted
+    assert run("8b-grpo").overlap.accepted is None
 
 
 def test_any_endpoint_and_any_folder_of_weights_will_do(monkeypatch, tmp_path) -> None:

@@ -101,15 +101,15 @@ def test_an_overlap_is_refused_or_accepted_with_its_reason_and_reported(folder, 
     assert main(["check", str(run), "--offline"]) == 0
     with pytest.raises(SpecError, match=r"shares 2600 tasks with what is trained on"):
         refuse_unfit(load_run(run), load_domain_of(load_run(run)))
-    accepted = "eval.accept_overlap='As the paper did.'"
+    accepted = "overlap.accepted='As the paper did.'"
     out = folder / "out"
     assert (
         main(["train", str(run), "--set", accepted, "--set", "grpo=null", "--out", str(out)]) == 0
     )
     (line,) = lines(out, "overlap")
-    assert (line["reason"], line["evaluated"], len(line["same"])) == ("As the paper did.", 2, 2)
+    assert (line["accepted"], line["tasks"], line["exact"]) == ("As the paper did.", 2, 2)
     assert main(["report", str(out)]) == 0
-    assert "Accepted in the run file: As the paper did." in (out / "report.html").read_text()
+    assert "It was accepted: As the paper did." in (out / "report.html").read_text()
     # The same tasks by the name of another suite, or of the domain itself, are the same tasks.
     (folder / "other.yaml").write_text(suite.read_text().replace("  desk:", "  shop:"))
     other = ["--set", "domain=" + str(folder / "other.yaml"), "--set", "grpo=null"]
@@ -119,7 +119,7 @@ def test_an_overlap_is_refused_or_accepted_with_its_reason_and_reported(folder, 
     assert "with what is trained on (train), such as 'shop." in capsys.readouterr().err
     assert main([*say, "--set", accepted, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["overlap"]["reason"], said["overlap"]["evaluated"]) == ("As the paper did.", 2)
+    assert (said["overlap"]["accepted"], said["overlap"]["tasks"]) == ("As the paper did.", 2)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30))

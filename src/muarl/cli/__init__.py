@@ -33,6 +33,7 @@ VERBS = {
     "eval": "held-out success of a trained policy, with intervals",
     "score": "score stored episodes by the predicates of today",
     "replay": "rebuild world, reward and metrics of stored episodes, and compare",
+    "overlap": "what two sets of tasks, dialogues or texts have in common",
     "users": "what simulated users are like, measured from their dialogues",
     "export": "stored episodes as JSON lines, Parquet or a Hugging Face dataset",
     "report": "write the HTML report of a run",

@@ -74,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
     from muarl.evaluate.summary import EvalSummary, summarise
+    from muarl.train.overlapping import KIND as OVERLAP
+    from muarl.train.overlapping import seen_line
     from muarl.train.playing import play, stored_user
     from muarl.train.ready import (
         files_of_run,
@@ -108,8 +110,9 @@ def run(args: argparse.Namespace) -> int:
     ):
         counters = observation.counters
         if seen is not None:
-            folder.log("overlap", reason=spec.eval.accept_overlap, **msgspec.to_builtins(seen))
-            progress.note(f"{seen}; accepted: {spec.eval.accept_overlap}")
+            overlap = seen_line("what the model was trained on", seen, spec.overlap.accepted or "")
+            folder.log(OVERLAP, **overlap)
+            progress.note(f"{seen}; accepted: {spec.overlap.accepted}")
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
@@ -143,16 +146,13 @@ def run(args: argparse.Namespace) -> int:
 
         run_interruptibly(work)
     if seen is not None and not args.json:
-        answer(f"{seen}; accepted: {spec.eval.accept_overlap}")
+        answer(f"{seen}; accepted: {spec.overlap.accepted}")
     for temperature, summary, fields in found:
         if args.json:
             perturbed = msgspec.to_builtins(costs[temperature])
             said = {"temperature": temperature, **fields, "perturbed": perturbed}
             if seen is not None:
-                said["overlap"] = {
-                    "reason": spec.eval.accept_overlap,
-                    **msgspec.to_builtins(seen),
-                }
+                said["overlap"] = overlap
             answer(json.dumps(said))
             continue
         answer(

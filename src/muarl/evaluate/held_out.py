@@ -129,12 +129,12 @@ def evaluation_tasks(
 
     Args:
         domain: The domain.
-        run: Says which tasks, which are trained on, and whether they may be the same.
+        run: Says which tasks, which are trained on, and whether an overlap is accepted.
         trained: Further splits that the policy was trained on, in an earlier run.
 
     Raises:
         SpecError: A task is in the training split too, by id or by what is to be done, and the run
-            has no `eval.accept_overlap`.
+            accepts no overlap.
     """
     training = sorted(training_splits(run) | set(trained))
     practised = [task for split in training for task in domain.tasks(split)]
@@ -154,7 +154,7 @@ def refuse_same(domain: AnyDomain, run: RunSpec, practised: Tasks, training: lis
     Raises:
         SpecError: Names one of the tasks.
     """
-    if run.eval.accept_overlap is not None:
+    if run.overlap.accepted is not None:
         return
     evaluated = Tasks(domain, domain.tasks(run.eval.split))
     if shared := same_tasks(evaluated, practised):
@@ -186,7 +186,7 @@ def refuse_near_duplicates(domain: AnyDomain, run: RunSpec, trained: Collection[
     Raises:
         SpecError: Names the first pairs.
     """
-    if run.eval.accept_overlap is None:
+    if run.overlap.accepted is None:
         refuse_near(domain, run, seen_in_run(domain, run, trained))
 
 
@@ -196,9 +196,9 @@ def refuse_near(domain: AnyDomain, run: RunSpec, seen: Seen) -> None:
     Raises:
         SpecError: Names the first pairs.
     """
-    if seen.near:
+    if seen:
         message = (
-            f"split {run.eval.split!r} has {len(seen.near)} tasks nearly the same as some that are "
-            f"trained on ({named(seen.near)}); evaluate on other tasks"
+            f"split {run.eval.split!r} has {len(seen.pairs)} tasks nearly the same as some that are "
+            f"trained on ({named(seen.pairs)}); evaluate on other tasks"
         )
         raise SpecError([domain.located.problem(("tasks",), message)])

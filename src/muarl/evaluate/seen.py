@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muarl.overlap import deed_of, near_duplicates
+from muarl.overlap import NearDuplicates, deed_of
 from muarl.spec import TaskSpec
 from muarl.suite import AnyDomain
 
@@ -27,21 +27,21 @@ class Seen(msgspec.Struct, frozen=True):
 
     Attributes:
         evaluated: Tasks of the evaluation.
-        same: Those of them that were trained on: the same task, or one in which the same is done.
-        near: Of the others, those nearly the same as one that was trained on, each with that one.
+        pairs: Those of them that were trained on, or are nearly the same as one that was, each with it.
+        same: Of these, those that are the same: the task itself, or one in which the same is done.
     """
 
     evaluated: int
+    pairs: dict[str, str] = {}
     same: list[str] = []
-    near: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.same or self.near)
+        return bool(self.pairs)
 
     def __str__(self) -> str:
         return (
-            f"{len(self.same)} of {self.evaluated} evaluated tasks are trained on, and "
-            f"{len(self.near)} are nearly the same as some that are"
+            f"{len(self.pairs)} of {self.evaluated} evaluated tasks were trained on, or are nearly the "
+            f"same as some that were ({len(self.same)} are the same)"
         )
 
 
@@ -62,14 +62,17 @@ def same_tasks(evaluated: Tasks, practised: Tasks) -> list[str]:
 def seen_tasks(evaluated: Tasks, practised: Tasks) -> Seen:
     """Likewise, and those that are nearly the same; slower."""
     same = same_tasks(evaluated, practised)
-    known = set(same)
-    others = [task for task in evaluated.tasks if task.id not in known]
-    trained, left = {id(task) for task in practised.tasks}, {id(task) for task in others}
-    near: dict[str, str] = {}
-    for pair in near_duplicates([*practised.tasks, *others]):
-        if id(pair.first) in trained and id(pair.second) in left:
-            near.setdefault(pair.second.id, pair.first.id)
-    return Seen(len(evaluated.tasks), same, near)
+    origins = {practised.domain.origin(task.id): task.id for task in practised.tasks}
+    known = NearDuplicates()
+    for task in practised.tasks:
+        known.add(task)
+    pairs: dict[str, str] = {}
+    for task in evaluated.tasks:
+        if (itself := origins.get(evaluated.domain.origin(task.id))) is not None:
+            pairs[task.id] = itself
+        elif (pair := next(iter(known.like(task)), None)) is not None:
+            pairs[task.id] = pair.first.id
+    return Seen(len(evaluated.tasks), pairs, [name for name in same if name in pairs])
 
 
 def told_apart(row_of: Callable[[str], str], seen: Seen | None) -> Callable[[str], str]:
@@ -80,12 +83,12 @@ def told_apart(row_of: Callable[[str], str], seen: Seen | None) -> Callable[[str
     """
     if not seen:
         return row_of
-    trained = {*seen.same, *seen.near}
+    trained = seen.pairs.keys()
     return lambda task_id: (
         f"{row_of(task_id)} (trained on)".lstrip() if task_id in trained else row_of(task_id)
     )
 
 
-def named(near: dict[str, str]) -> str:
+def named(pairs: dict[str, str]) -> str:
     """The first of some pairs, in words."""
-    return ", ".join(f"{mine!r} like {other!r}" for mine, other in list(near.items())[:_NAMED])
+    return ", ".join(f"{mine!r} like {other!r}" for mine, other in list(pairs.items())[:_NAMED])

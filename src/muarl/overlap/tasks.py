@@ -66,26 +66,35 @@ class NearDuplicates:
         self._traits: list[Traits] = []
         self._bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
 
-    def of(self, task: TaskSpec) -> list[Pair]:
-        """Pairs of a task with those seen before it; the task counts as seen from then on.
+    def add(self, task: TaskSpec) -> None:
+        """A task was seen."""
+        self._add(task, Traits.of(task))
 
-        A task without words, facts and gold calls is like no other.
-        """
+    def like(self, task: TaskSpec) -> list[Pair]:
+        """Pairs of those seen and a task; one without words, facts and gold calls is like no other."""
+        return self._like(task, Traits.of(task))
+
+    def of(self, task: TaskSpec) -> list[Pair]:
+        """Pairs of those seen and a task, which counts as seen from then on."""
         mine = Traits.of(task)
-        found: list[Pair] = []
-        compared: set[int] = set()
+        found = self._like(task, mine)
+        self._add(task, mine)
+        return found
+
+    def _add(self, task: TaskSpec, mine: Traits) -> None:
         for band in _bands(mine):
-            for other in self._bands[band]:
-                if other not in compared:
-                    compared.add(other)
-                    theirs = self._traits[other]
-                    similarity = theirs.similarity(mine)
-                    if similarity >= NEAR:
-                        exact = theirs.deed == mine.deed
-                        found.append(Pair(self._tasks[other], task, similarity, exact))
             self._bands[band].append(len(self._tasks))
         self._tasks.append(task)
         self._traits.append(mine)
+
+    def _like(self, task: TaskSpec, mine: Traits) -> list[Pair]:
+        near = dict.fromkeys(other for band in _bands(mine) for other in self._bands.get(band, ()))
+        found: list[Pair] = []
+        for other in near:
+            theirs = self._traits[other]
+            similarity = theirs.similarity(mine)
+            if similarity >= NEAR:
+                found.append(Pair(self._tasks[other], task, similarity, theirs.deed == mine.deed))
         return found
 
 

@@ -53,7 +53,7 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
             yield Finding((*part, "user"), message)
-        if spec.split == run.eval.split and run.eval.accept_overlap is None:
+        if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
 

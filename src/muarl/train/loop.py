@@ -15,12 +15,10 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
-import msgspec
 from transformers import PreTrainedModel
 
 from muarl.data.stored import refuse_another_domain
 from muarl.errors import RecordError
-from muarl.evaluate.held_out import seen_in_run
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.model_user import UserModel
 from muarl.observe import Observation
@@ -37,6 +35,8 @@ from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
+from muarl.train.overlapping import KIND as OVERLAP
+from muarl.train.overlapping import overlap_lines
 from muarl.train.progress import Progress
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
@@ -82,7 +82,7 @@ async def train(
         prompts = await shared_prompts(domain, renderer)
         refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
-        _say_overlap(domain, run, folder, progress)
+        _own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -104,6 +104,19 @@ async def train(
         )
 
 
+def _own_up(
+    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress
+) -> None:
+    """Say what is trained on although it must not be, once in the metrics."""
+    known = any(line["kind"] == OVERLAP for line in folder.lines())
+    for line in () if known else overlap_lines(located, domain):
+        folder.log(OVERLAP, **line)
+        progress.note(
+            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
+            f"on; accepted: {line['accepted']}"
+        )
+
+
 async def _user_at_work(
     domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
 ) -> UserAtWork | None:
@@ -112,16 +125,6 @@ async def _user_at_work(
         return None
     model, renderer = await open_user_model(domain, located.spec, located.path, folder.user_model)
     return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))
-
-
-def _say_overlap(domain: AnyDomain, run: RunSpec, folder: RunFolder, progress: Progress) -> None:
-    """Say once what of the evaluation is trained on, where the run accepts that."""
-    if run.eval.accept_overlap is None or any(line["kind"] == "overlap" for line in folder.lines()):
-        return
-    seen = seen_in_run(domain, run)
-    reason = run.eval.accept_overlap
-    folder.log("overlap", reason=reason, **msgspec.to_builtins(seen))
-    progress.note(f"{seen}; accepted: {reason}")
 
 
 def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:

@@ -110,7 +110,7 @@ def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> S
     practised = Tasks(there, [task for split in trained for task in there.tasks(split)])
     refuse_same(domain, run, practised, trained)
     seen = seen_tasks(Tasks(domain, evaluation_tasks(domain, run)), practised)
-    if run.eval.accept_overlap is None:
+    if run.overlap.accepted is None:
         refuse_near(domain, run, seen)
     return seen or None
 

@@ -15,6 +15,7 @@ from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
+from muarl.train.overlapping import overlap_findings
 
 
 async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
@@ -45,6 +46,7 @@ def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
     """
     evaluated = evaluation_tasks(domain, run.spec)  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
+    run.refuse(overlap_findings(run, domain))
     run.refuse(_findings(run, domain))
     for split, user in _who_meets(run.spec):
         is_evaluated = split == run.spec.eval.split

@@ -1,0 +1,88 @@
+"""What a run trains on and must not: refused, or accepted for a reason that stands in its metrics (L10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from muarl.data.item_sets import items_of
+from muarl.errors import SetupError
+from muarl.evaluate.held_out import seen_in_run, training_splits
+from muarl.evaluate.seen import Seen
+from muarl.overlap import Overlap, between, of_task
+from muarl.spec import Located, RunSpec
+from muarl.spec.finding import Finding
+from muarl.suite import AnyDomain
+
+KIND = "overlap"
+"""Of the lines in a run's metrics: `against`, `shared` of `tasks` looked at, `exact`, `pairs` (the first),
+`accepted`."""
+
+_NAMED = 5
+_KEPT = 1000
+"""Pairs that the metrics hold of one set."""
+
+
+def overlap_findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
+    """Sets that are to stay unseen, and that the training tasks overlap with."""
+    if run.spec.overlap.accepted is not None:
+        return
+    for name, found in _against(run, domain):
+        if found.pairs:
+            named = ", ".join(f"{pair.item!r} like {pair.like!r}" for pair in found.pairs[:_NAMED])
+            message = (
+                f"what is trained on overlaps with {name!r}: of its items {found} such as {named}; "
+                "train on other tasks, or say under `overlap.accepted` why this is meant"
+            )
+            yield Finding(("overlap", "against", name), message)
+
+
+def overlap_lines(run: Located[RunSpec], domain: AnyDomain) -> Iterator[dict[str, Any]]:
+    """What a run that accepts an overlap has to say of it, a line for each set."""
+    reason = run.spec.overlap.accepted
+    if reason is None:
+        return
+    against = f"split {run.spec.eval.split}, which is evaluated"
+    yield seen_line(against, seen_in_run(domain, run.spec), reason)
+    for name, found in _against(run, domain):
+        yield {
+            "against": name,
+            "shared": len(found.pairs),
+            "tasks": found.second,
+            "exact": found.counts["exact"],
+            "pairs": [[pair.item, pair.like] for pair in found.pairs[:_KEPT]],
+            "accepted": reason,
+        }
+
+
+def seen_line(against: str, seen: Seen, reason: str) -> dict[str, Any]:
+    """What of an evaluation is trained on, as such a line.
+
+    Args:
+        against: What is evaluated.
+        seen: What of it is trained on.
+        reason: Why that is accepted.
+    """
+    return {
+        "against": against,
+        "shared": len(seen.pairs),
+        "tasks": seen.evaluated,
+        "exact": len(seen.same),
+        "pairs": list(map(list, seen.pairs.items()))[:_KEPT],
+        "accepted": reason,
+    }
+
+
+def _against(run: Located[RunSpec], domain: AnyDomain) -> Iterator[tuple[str, Overlap]]:
+    sets = run.spec.overlap.against
+    if not sets:
+        return
+    splits = sorted(training_splits(run.spec))
+    practised = [of_task(task) for split in splits for task in domain.tasks(split)]
+    for name, path in sets.items():
+        try:
+            unseen = items_of(str(run.resolve(path)))
+        except SetupError as error:
+            run.refuse([Finding(("overlap", "against", name), str(error))])
+            raise
+        yield name, between(practised, unseen)
