@@ -408,7 +408,12 @@ class Domain:
         return generated_tasks(self.located, self._python, self._apart, split)
 
     def composition(
-        self, split: str, *, count: int | None = None, seed: int | None = None
+        self,
+        split: str,
+        *,
+        count: int | None = None,
+        seed: int | None = None,
+        goals: str | None = None,
     ) -> Composition:
         """Tasks made of its goals, with axes, and why other draws were not kept.
 
@@ -416,13 +421,15 @@ class Domain:
             split: Of the tasks.
             count: How many; left out, as many as the domain's file says.
             seed: Likewise.
+            goals: `file.py:name` of other goals than those that the file names.
 
         Raises:
-            SpecError: It names no goals, or these give no such tasks.
+            SpecError: There are no goals or no such split, or these give no such tasks.
             ToolServerError: The tool server does not start, or died.
         """
+        apart = self._apart()
         return composition_of(
-            self.located, self._python, self._apart(), split, count=count, seed=seed
+            self.located, self._python, apart, split, count=count, seed=seed, goals=goals
         )
 
     def _apart(self) -> Domain:

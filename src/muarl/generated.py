@@ -71,6 +71,7 @@ def composition_of(
     *,
     count: int | None = None,
     seed: int | None = None,
+    goals: str | None = None,
 ) -> Composition:
     """What the goals of a domain give for a split, in an event loop of its own.
 
@@ -81,21 +82,28 @@ def composition_of(
         split: One that the file declares.
         count: Tasks; left out, as many as the file says.
         seed: Likewise.
+        goals: `file.py:name` of other goals than those that the file names.
 
     Raises:
-        SpecError: The file names no goals, or these give no such tasks.
+        SpecError: The file names neither goals nor such a split, or these give no such tasks.
         ToolServerError: The tool server does not start, or died.
     """
     source = located.spec.tasks
-    if source.goals is None:
+    reference = goals or source.goals
+    if reference is None:
         message = "the domain names no goals to make tasks of; name them under `tasks.goals`"
         raise SpecError([located.problem(("tasks",), message)])
-    goals = python.load(source.goals, source.loc)
-    if not isinstance(goals, Goals):
-        raise _problem(located, f"{source.goals} must be a muarl.goals.Goals, it is {goals!r}")
-    with python.blaming(source.goals, source.loc):
+    if split not in source.splits:
+        known = ", ".join(source.splits)
+        raise SpecError(
+            [located.problem(("tasks",), f"there is no split {split!r}; splits: {known}")]
+        )
+    found = python.load(reference, source.loc)
+    if not isinstance(found, Goals):
+        raise _problem(located, f"{reference} must be a muarl.goals.Goals, it is {found!r}")
+    with python.blaming(reference, source.loc):
         return composed_apart(
-            goals,
+            found,
             stage,
             split=split,
             splits=source.splits,

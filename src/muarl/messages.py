@@ -90,3 +90,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tool_call_id: str | None = None
     name: str | None = None
     reasoning: str = ""
+
+
+def with_rules(rules: str) -> list[Message]:
+    """What a conversation begins with: the system prompt, or nothing where there are no rules."""
+    return [Message("system", rules)] if rules else []

@@ -47,6 +47,7 @@ def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb
         "rollout": ["--expert"],
         "export": ["--out", "x.jsonl"],
         "overlap": ["x.txt"],
+        "tasks": ["--out", "x.yaml"],
     }
     for path in ("a" * 300, "loop"):
         words = ["tau1", "--to", "x", "--from", path] if verb == "import" else [path]

@@ -38,6 +38,7 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/telecom",
     ".venv/bin/muarl check domains/retail",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
@@ -59,6 +60,7 @@ PLAN = [
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl synth specs/synth.yaml --overwrite",
+    ".venv/bin/muarl tasks domains/desk --goals goals.py:goals --count 60 --out runs/desk-goals.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
@@ -78,6 +80,7 @@ ELSEWHERE = {
     ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
     "tests/compat/test_import_tau.py imports what is recorded",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
     ".venv/bin/muarl import tau1 --from ../tau-bench --to imported/tau1": "likewise; "

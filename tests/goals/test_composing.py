@@ -301,6 +301,8 @@ def test_what_must_be_said_is_rewarded_and_must_be_known(tmp_path: Path) -> None
     )
     assert task.reward is not None
     assert [p.said.text if p.said else None for p in task.reward] == [None, "pending"]
+    assert task.metrics is not None
+    assert [metric.share for metric in task.metrics] == [task.reward], "partial credit"
     (tmp_path / "bad").mkdir()
     with pytest.raises(SpecError, match="'delivered', which must be said"):
         shop(tmp_path / "bad", _goal(wish).replace("SAID", "delivered"), domain=one).tasks("train")

@@ -26,6 +26,7 @@ VERBS = {
     "import": "a public benchmark's tasks, from your copy of it, as domains",
     "play": "be the user, or the agent, of a domain yourself",
     "serve": "serve a domain's tools to any MCP client",
+    "tasks": "make tasks of a domain's goals, and say how they are balanced",
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muarl.goals.axes import Axes
@@ -109,6 +109,7 @@ class Draft:
                 *wish.final.reward,
             )
         ]
+        asked = [*self.spec.reward, *more]
         return TaskSpec(
             id=name,
             split=self.scene.split,
@@ -121,5 +122,12 @@ class Draft:
             world=self.scene.patch,
             # Gold calls are what is to be done; looking is not, where nothing is.
             gold=[] if self.is_idle else self.gold,
-            reward=[*self.spec.reward, *more] if more else None,
+            reward=asked if more else None,
+            metrics=[_partial_credit(asked), *self.spec.metrics] if more else None,
         )
+
+
+def _partial_credit(asked: Sequence[PredicateSpec]) -> PredicateSpec:
+    """How much of what is asked holds; judges are not asked twice."""
+    free = [each for each in asked if not any(part.judge for _, part in each.walk())]
+    return PredicateSpec(share=free or list(asked))

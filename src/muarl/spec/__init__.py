@@ -27,6 +27,7 @@ from muarl.spec.task import GoldCallSpec as GoldCallSpec
 from muarl.spec.task import RequestSpec as RequestSpec
 from muarl.spec.task import TasksFile as TasksFile
 from muarl.spec.task import TaskSpec as TaskSpec
+from muarl.spec.task import TurnSpec as TurnSpec
 from muarl.spec.task import UserGoalSpec as UserGoalSpec
 from muarl.spec.tools import CommandToolsSpec as CommandToolsSpec
 from muarl.spec.tools import PythonToolsSpec as PythonToolsSpec

@@ -172,7 +172,7 @@ class DomainSpec(Spec):
     """The domain in a sentence, for people."""
     rules: Text
     """What the agent must follow; it reads them before anything else, as its system prompt.
-    A text, or the file that holds it: `{file: rules.md}`."""
+    A text, or the file that holds it: `{file: rules.md}`. An empty text is no system prompt."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
     writes: list[str] = []
@@ -180,6 +180,9 @@ class DomainSpec(Spec):
     `terminal`, are taken to change nothing, which `muarl check` proves."""
     terminal: list[str] = []
     """Tools that end the dialogue when called successfully."""
+    max_steps: Annotated[int, Field(gt=0)] | None = None
+    """Messages with calls that the agent may send in a row before it must speak to the user. With one
+    more the dialogue ends as truncated, once those calls are answered. Left out: no limit but the run's."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
     device: DeviceSpec | None = None

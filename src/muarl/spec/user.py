@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.simulator import Strategy
+from muarl.spec.task import TaskSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -100,6 +102,10 @@ class SimulatorUserSpec(Spec):
     and `reflection` the first."""
 
 
+class FixedUserSpec(Spec):
+    """A user who says the task's `turns`, one after the other, whatever the agent answers."""
+
+
 class ReplayUserSpec(Spec):
     """A user who says what somebody said in a recorded dialogue of the same task."""
 
@@ -133,6 +139,8 @@ class UserKindSpec(OneOf):
     """An LLM in the words of the domain's `simulator`."""
     replay: ReplayUserSpec | None = None
     """What people said in dialogues that were recorded."""
+    fixed: FixedUserSpec | None = None
+    """The task's `turns`, as they stand."""
     teller: TellerUserSpec | None = None
     """One who tells the task's goal, and goes."""
 
@@ -168,3 +176,10 @@ class UserSpec(UserKindSpec):
         if self.pool is None:
             return "", self
         return rng.choices(self.users(), [pooled.weight for pooled in self.pool.values()])[0]
+
+
+def modelless_user(tasks: Sequence[TaskSpec]) -> UserSpec:
+    """Who plays the user of tasks where there is no model: where all have fixed messages, those."""
+    if tasks and all(task.turns for task in tasks):
+        return UserSpec(fixed=FixedUserSpec())
+    return UserSpec(scripted=ScriptedUserSpec())

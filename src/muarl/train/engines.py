@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from muarl.domain import Domain
 from muarl.kernel.lora import adapter_rank, has_adapters
-from muarl.messages import Message
+from muarl.messages import Message, with_rules
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
@@ -106,10 +106,7 @@ async def _shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
     tools = await domain.tools()
     prompts = [
         renderer.start(
-            [
-                Message(role="system", content=domain.spec.rules),
-                Message(role="user", content=opening),
-            ],
+            [*with_rules(domain.spec.rules), Message(role="user", content=opening)],
             tools,
         )
         for opening in ("a", "0")

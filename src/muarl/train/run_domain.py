@@ -72,7 +72,7 @@ def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
-    """Make the users that tasks will meet: as each persona, and for each task if she is replayed.
+    """Make the users that tasks will meet: as each persona, and for each task if its own words count.
 
     What one persona or task lacks for a user another may have.
 
@@ -82,7 +82,7 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
     """
     one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
     for user in users:
-        if user.replay is not None:
+        if user.replay is not None or user.fixed is not None:
             for task in tasks:
                 domain.user(user, task, task.personas[0], 0)
             continue

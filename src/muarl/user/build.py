@@ -24,6 +24,7 @@ from muarl.spec.user import (
     UserKindSpec,
     WordedUserSpec,
 )
+from muarl.user.fixed import FixedUser
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
@@ -74,6 +75,8 @@ class Users:
             return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
+        if who.fixed is not None:
+            return self._fixed(task)
         if who.teller is not None:
             return Teller(task.goal, who.teller.answers)
         assert who.scripted is not None  # a user is of exactly one kind
@@ -165,6 +168,11 @@ class Users:
         if of_task is None:
             raise self._problem(f"{who.file} has no dialogue of task {task.id!r}; record one")
         return ReplayUser(of_task, generator(seed, "recorded user"))
+
+    def _fixed(self, task: TaskSpec) -> User:
+        if not task.turns:
+            raise self._problem(f"task {task.id!r} has no `turns`, which a fixed user says")
+        return FixedUser(task.turns)
 
     def _script(self, manner: PersonaSpec) -> UserScriptSpec | None:
         """The domain's language, as a persona hears it."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muarl.kernel.advantage import group_advantages
-from muarl.messages import Message, ToolCall
+from muarl.messages import Message, ToolCall, with_rules
 from muarl.record import Episode, EpisodeHead, EpisodeKey, PredicateResult, Sample
 from muarl.spec.grpo import Baseline
 from muarl.world import Change
@@ -124,7 +124,7 @@ def _tokens(sample: Sample) -> Row:
 
 def _messages(episode: Episode) -> Iterator[Row]:
     """The conversation as the policy's template saw it, and what the user said last."""
-    yield _message(Message("system", episode.system))
+    yield from map(_message, with_rules(episode.system))
     yield _message(Message("user", episode.opening.text))
     for turn in episode.turns:
         yield _message(turn.message)

@@ -306,6 +306,8 @@ def _asks_a_judge(subject: Subject) -> Iterator[bool]:
 
 def _unplayable(subject: Subject) -> str:
     """Why no dialogue can be played without a model, or ""."""
+    if all(task.turns for task in subject.all_tasks()):
+        return ""
     if subject.domain.spec.user is None:
         return "no dialogue was played: the domain has no scripted user"
     if any(task.user is None for task in subject.all_tasks()):

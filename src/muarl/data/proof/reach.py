@@ -74,8 +74,13 @@ def _needed(task: TaskSpec) -> Iterator[Need]:
 
 
 def _told(subject: Subject, task: TaskSpec, persona: str) -> dict[str, list[str]]:
-    """What a persona tells, asked or not, by the names of her ledger's facts; else her goal."""
+    """What a persona tells, asked or not.
+
+    By the names of her ledger's facts; of a task without any, her fixed messages or her goal.
+    """
     script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
+    if task.turns:
+        return {"": [turn.says for turn in task.turns]}
     if task.user is None:
         return {"": [task.goal]}
     told: dict[str, list[str]] = {}
