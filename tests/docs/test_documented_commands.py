@@ -40,6 +40,7 @@ PLAN = [
     ".venv/bin/muarl check domains/library",
     ".venv/bin/muarl check domains/telecom",
     ".venv/bin/muarl check domains/retail",
+    ".venv/bin/muarl check domains/airline",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
@@ -182,7 +183,14 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
     assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
     assert "reward" not in marked
-    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset", "domains/retail"):
+    for shown in (
+        "cinema",
+        "domains/desk",
+        "domains/library",
+        "domains/handset",
+        "domains/retail",
+        "domains/airline",
+    ):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (grid,) = (out for command, out in said.items() if "grid-expert" in command)
     assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())
