@@ -132,3 +132,17 @@ def test_success_is_told_for_each_user_of_a_pool():
         episode.user = "one" if i % 2 else "other"
     by_user = summarise(episodes).by_user
     assert {user: share.value for user, share in by_user.items()} == {"one": 0.5, "other": 0.5}
+
+
+def test_repeated_dialogues_on_a_task_say_how_often_all_of_them_succeed():
+    """Tasks with 1 and 3 of 3: pass^2 is (0 + 1) / 2, pass^3 likewise; faults are no trials."""
+    tries = {"a": [1.0, 0.0, 0.0], "b": [1.0, 1.0, 1.0]}
+    episodes = [
+        make_episode(task, reward, sample=number)
+        for task, rewards in tries.items()
+        for number, reward in enumerate(rewards)
+    ]
+    episodes.append(make_episode("a", None, sample=3, outcome=Outcome.INFRA_FAULT))
+    hats = summarise(episodes).pass_hat
+    assert {k: hat.value for k, hat in hats.items()} == {2: 0.5, 3: 0.5}
+    assert summarise([*episodes, make_episode("c", 1.0)]).pass_hat == {}

@@ -159,6 +159,8 @@ def run(args: argparse.Namespace) -> int:
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
+        for k, share in summary.pass_hat.items():
+            answer(f"  pass^{k:<7} {share}")
         for row, share in summary.by_row.items():
             answer(f"  {row:<22} {share}")
         for persona, share in summary.by_persona.items():

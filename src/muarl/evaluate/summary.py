@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from muarl.evaluate.paired import ks_of, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
@@ -35,6 +36,8 @@ class EvalSummary(msgspec.Struct, frozen=True):
         by_persona: Success per persona.
         by_user: Success per user of a pool; empty where the run has one user.
         by_row: Success per domain of a suite, or per what it calls them; empty for one domain.
+        pass_hat: k to pass^k, the chance that k dialogues on a task all succeed, for k from 2 up to
+            the fewest scored dialogues of a task; empty where a task had one.
         removed: What user faults took out of all this.
         turns: Mean policy messages per episode.
         sampled_tokens: Mean sampled tokens per episode.
@@ -57,6 +60,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
     outcomes: dict[str, int]
     by_user: dict[str, Interval] = {}
     by_row: dict[str, Interval] = {}
+    pass_hat: dict[int, Interval] = {}
     removed: Removal = Removal()
 
 
@@ -111,6 +115,7 @@ def summarise(
         by_row={
             row: _success(of_row, seed) for row, of_row in sorted(_by_row(scored, row_of).items())
         },
+        pass_hat=_pass_hats(scored, seed),
         removed=removal.found(),
     )
 
@@ -152,10 +157,20 @@ def _figures(episode: Episode) -> _Figures:
 
 
 def _success(episodes: list[_Figures], seed: int) -> Interval:
+    return success_rate(_trials(episodes), seed=seed)
+
+
+def _pass_hats(episodes: list[_Figures], seed: int) -> dict[int, Interval]:
+    trials = _trials(episodes)
+    fewest = min(map(len, trials.values()), default=0)
+    return {k: pass_hat(trials, k, seed=seed) for k in ks_of(fewest) if k > 1}
+
+
+def _trials(episodes: Iterable[_Figures]) -> dict[str, list[bool]]:
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         by_task[episode.task_id].append(episode.succeeded)
-    return success_rate(by_task, seed=seed)
+    return by_task
 
 
 def _mean(
