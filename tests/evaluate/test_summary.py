@@ -134,15 +134,30 @@ def test_success_is_told_for_each_user_of_a_pool():
     assert {user: share.value for user, share in by_user.items()} == {"one": 0.5, "other": 0.5}
 
 
-def test_repeated_dialogues_on_a_task_say_how_often_all_of_them_succeed():
-    """Tasks with 1 and 3 of 3: pass^2 is (0 + 1) / 2, pass^3 likewise; faults are no trials."""
-    tries = {"a": [1.0, 0.0, 0.0], "b": [1.0, 1.0, 1.0]}
+def test_pass_hat_k_is_told_where_tasks_were_tried_several_times():
     episodes = [
-        make_episode(task, reward, sample=number)
-        for task, rewards in tries.items()
-        for number, reward in enumerate(rewards)
+        make_episode(t, float(s in won), sample=s) for t, won in WON.items() for s in range(4)
     ]
-    episodes.append(make_episode("a", None, sample=3, outcome=Outcome.INFRA_FAULT))
-    hats = summarise(episodes).pass_hat
-    assert {k: hat.value for k, hat in hats.items()} == {2: 0.5, 3: 0.5}
-    assert summarise([*episodes, make_episode("c", 1.0)]).pass_hat == {}
+    assert {k: share.value for k, share in summarise(episodes).pass_hat.items()} == {
+        2: pytest.approx((1 / 6 + 1) / 2),
+        4: 0.5,
+    }
+    assert summarise(episodes[::4]).pass_hat == {}
+
+
+WON = {"a": {0, 1}, "b": {0, 1, 2, 3}}
+
+
+def test_metrics_have_means_over_the_episodes_that_they_apply_to():
+    episodes = [make_episode(str(i), 0.0) for i in range(3)]
+    for episode, score in zip(episodes, (1.0, 0.25, None), strict=True):
+        episode.metrics = [PredicateResult("share", score, "")]
+    metrics = summarise(episodes).metrics
+    assert {name: (mean.value, mean.n) for name, mean in metrics.items()} == {"share": (0.625, 2)}
+
+
+def test_what_scores_leave_out_is_counted():
+    episodes = [make_episode(str(i), 1.0) for i in range(5)]
+    for episode in episodes[:2]:
+        episode.rewards = [PredicateResult("python", 1.0, "", caveat="nobody judged it")] * 2
+    assert summarise(episodes).caveats == {"nobody judged it": 2}

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
@@ -159,14 +159,14 @@ def run(args: argparse.Namespace) -> int:
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
-        for k, share in summary.pass_hat.items():
-            answer(f"  pass^{k:<7} {share}")
         for row, share in summary.by_row.items():
             answer(f"  {row:<22} {share}")
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():
             answer(f"  user {user:<7} {share}")
+        for line in beside(summary):
+            answer(f"  {line}")
         answer(f"  {endings(summary.outcomes)}")
         for line in removals(summary.removed):
             answer(f"  {line}")

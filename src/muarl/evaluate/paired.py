@@ -57,7 +57,7 @@ def pass_hat(trials: Trials, k: int, *, level: float = LEVEL, seed: int = 0) -> 
 
 
 def ks_of(trials: int) -> list[int]:
-    """The k whose pass^k is told of so many trials: 1, 2, 4, ... and their number.
+    """Numbers that pass^k is told for: 1, 2, 4, ... and the number of trials.
 
     Example:
         >>> ks_of(5)
