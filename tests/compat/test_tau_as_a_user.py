@@ -59,7 +59,7 @@ policies:
   idle: {trivial: do_nothing}
 users:
   teller: {teller: {}}
-tasks: 10
+tasks: 20
 trials: 2
 """
 RUN = """\
@@ -89,6 +89,6 @@ def test_gold_calls_and_doing_nothing_in_whole_dialogues_with_pass_hat_k(
         for policy in ("gold", "idle")
     }
     assert (shown["gold"]["success"], shown["gold"]["pass^2"]) == ("1.000", "1.000")
-    assert 0 < float(shown["idle"]["success"]) < 1
+    assert 0 < float(shown["idle"]["success"]) < 1  # of the first twenty, those of inaction
     assert shown["idle"]["pass^2"] == shown["idle"]["success"]  # it does the same each time
     assert {cells["faults"] for cells in shown.values()} == {"0"}
