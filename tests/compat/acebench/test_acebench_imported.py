@@ -117,8 +117,7 @@ async def test_a_dialogue_in_which_nothing_ran_or_too_late_earns_0(domain):
     [
         (
             "en-multi-step-base-food-15",
-            '["Error during execution: FoodPlatform.check_balance() got an unexpected keyword '
-            "argument 'nobody'\"]",
+            "[\"Error during execution: FoodPlatform.check_balance() got an unexpected keyword argument 'nobody'\"]",
         ),
         ("en-multi-turn-base-message-food-15", str(list("Error during execution: {str(e)}"))),
     ],

@@ -92,8 +92,9 @@ class Imported:
         async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
             environment = Environment(world, entry.involved, entry.language, entry.kind)
             answer = environment.run([Call(params.name, dict(params.arguments or {}))])
-            # Never as an error: the agent reads what upstream answers, and nothing before it.
-            return CallToolResult(content=[TextContent(type="text", text=str(answer.message))])
+            text = str(answer.message)
+            is_error = not answer.ran or "Error during execution: " in text
+            return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
 
         return Server("acebench", on_list_tools=list_tools, on_call_tool=call_tool)
 
