@@ -57,6 +57,7 @@ def test_a_part_that_decides_is_named_with_its_reason() -> None:
 
 def test_a_share_says_what_it_lacks() -> None:
     result = judged({"share": [YES, {"called": {"tool": "look"}}]})
+    assert result.name == "share", "whatever it is made of: one name, one mean"
     assert result.reason == "1 of 2 hold; called look: look was not called successfully"
 
 

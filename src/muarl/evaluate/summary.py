@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         reward: Mean reward; differs from `success` where predicates give parts of it.
         by_persona: Success per persona.
         by_user: Success per user of a pool; empty where the run has one user.
+        by_row: Success per domain of a suite, or per what it calls them; empty for one domain.
         removed: What user faults took out of all this.
         turns: Mean policy messages per episode.
         sampled_tokens: Mean sampled tokens per episode.
@@ -55,11 +56,19 @@ class EvalSummary(msgspec.Struct, frozen=True):
     confirmed: Interval
     outcomes: dict[str, int]
     by_user: dict[str, Interval] = {}
+    by_row: dict[str, Interval] = {}
     removed: Removal = Removal()
 
 
-def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
-    """Summarise one evaluation; `seed` draws the bootstraps. Episodes are looked at one by one.
+def summarise(
+    episodes: Iterable[Episode], *, seed: int = 0, row_of: Callable[[str], str] = lambda _task: ""
+) -> EvalSummary:
+    """Summarise one evaluation. Episodes are looked at one by one.
+
+    Args:
+        episodes: Of the evaluation.
+        seed: Draws the bootstraps.
+        row_of: Under which name a task is summed up besides, by its id; "" for under none.
 
     Example:
         Ten episodes, one of them an infrastructure fault, six with reward 1: `n` is 9, `faults`
@@ -99,6 +108,9 @@ def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
             user: _success([e for e in scored if e.user == user], seed)
             for user in sorted({e.user for e in scored if e.user})
         },
+        by_row={
+            row: _success(of_row, seed) for row, of_row in sorted(_by_row(scored, row_of).items())
+        },
         removed=removal.found(),
     )
 
@@ -114,6 +126,14 @@ class _Figures(NamedTuple):
     turns: int
     sampled_tokens: int
     confirmed: tuple[float | None, ...]
+
+
+def _by_row(scored: Iterable[_Figures], row_of: Callable[[str], str]) -> dict[str, list[_Figures]]:
+    rows: defaultdict[str, list[_Figures]] = defaultdict(list)
+    for episode in scored:
+        if row := row_of(episode.task_id):
+            rows[row].append(episode)
+    return rows
 
 
 def _figures(episode: Episode) -> _Figures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muarl.goals.axes import Axes
@@ -68,10 +68,7 @@ class Draft:
 
     def writes(self) -> Iterator[GoldCallSpec]:
         """Gold calls that change something."""
-        hers = self.spec.device.writes if self.spec.device is not None else ()
-        for call in self.gold:
-            if call.tool in (self.spec.writes if call.by == "agent" else hers):
-                yield call
+        return (call for call in self.gold if self.spec.writes_by(call.by, call.tool))
 
     @property
     def is_idle(self) -> bool:
@@ -109,6 +106,7 @@ class Draft:
                 *wish.final.reward,
             )
         ]
+        asked = [*self.spec.reward, *more]
         return TaskSpec(
             id=name,
             split=self.scene.split,
@@ -121,5 +119,12 @@ class Draft:
             world=self.scene.patch,
             # Gold calls are what is to be done; looking is not, where nothing is.
             gold=[] if self.is_idle else self.gold,
-            reward=[*self.spec.reward, *more] if more else None,
+            reward=asked if more else None,
+            metrics=[_partial_credit(asked), *self.spec.metrics] if more else None,
         )
+
+
+def _partial_credit(asked: Sequence[PredicateSpec]) -> PredicateSpec:
+    """How much of what is asked holds; judges are not asked twice."""
+    free = [each for each in asked if not any(part.judge for _, part in each.walk())]
+    return PredicateSpec(share=free or list(asked))

@@ -230,6 +230,16 @@ class DomainSpec(Spec):
         """The tool servers of both sides."""
         return [*self.tools, *(self.device.tools if self.device else ())]
 
+    def writes_by(self, who: Who, tool: str) -> bool:
+        """Whether a call may change something.
+
+        Args:
+            who: Who calls.
+            tool: What.
+        """
+        side = self if who == "agent" else self.device
+        return side is not None and tool in side.writes
+
     def writes_outside_by(self, who: Who, tool: str) -> bool:
         """Whether a call may change something beyond the dialogue's world.
 
@@ -240,7 +250,7 @@ class DomainSpec(Spec):
         side = self if who == "agent" else self.device
         return (
             side is not None
-            and tool in side.writes
+            and self.writes_by(who, tool)
             and any(server.writes_outside for server in side.tools)
         )
 

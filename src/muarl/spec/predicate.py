@@ -309,7 +309,9 @@ class PredicateSpec(Spec):
     @property
     def name(self) -> str:
         """Short name for reports: the key and what tells it apart."""
-        name = " ".join([self.kind, *_telling(self.value)])
+        # What a share is made of may be another in each task; under one name it has a mean.
+        told = () if self.share is not None else _telling(self.value)
+        name = " ".join([self.kind, *told])
         return name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 3]}..."
 
     def parts(self) -> Iterator[tuple[Loc, PredicateSpec]]:

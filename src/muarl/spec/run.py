@@ -113,8 +113,11 @@ class RunSpec(Spec):
 
     version: Literal[1]
     """Version of this file's form."""
+    base: list[str] = []
+    """Files that this one is laid over, the later over the earlier: run files, parts of one, or
+    `preset:NAME`, relative to this file. A run that was read has none: it holds what they say."""
     domain: str
-    """The domain's file, relative to this one."""
+    """The domain's file, or a suite's, relative to this one."""
     seed: Seed = 0
     """Every random choice of the run follows from it."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from muarl.data.expert import ExpertPolicy
-from muarl.domain import Domain
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -19,6 +18,7 @@ from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
+from muarl.suite import AnyDomain, one_of_each
 from muarl.synth.stages import Replays
 from muarl.synth.verify import Verdict, Verifier
 
@@ -28,7 +28,7 @@ USER_PHASE = "user_cold_start"
 
 
 async def demonstrations(
-    domain: Domain,
+    domain: AnyDomain,
     renderer: Renderer,
     spec: ColdStartSpec,
     limits: RolloutSpec,
@@ -58,11 +58,13 @@ async def demonstrations(
     verifier = Verifier(domain, spec.verify)
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        agent = domain.expert(task, spec.imperfections, generator(str(key), run_seed, "expert"))
+        rng = generator(str(key), run_seed, "expert")
+        agent = domain.of(task.id).expert(task, spec.imperfections, rng)
         return ExpertPolicy(agent, renderer)
 
     # What is wrong with the expert or its imperfections is said once, not by each dialogue.
-    domain.expert(tasks[0], spec.imperfections, generator("probe"))
+    for task in one_of_each(domain, tasks):
+        domain.of(task.id).expert(task, spec.imperfections, generator("probe"))
 
     runner = DialogueRunner(
         domain=domain,

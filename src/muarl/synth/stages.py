@@ -7,11 +7,11 @@ A stage looks at a dialogue by itself and says what is wrong with it, or nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from muarl.data.replay import replay_problem
 from muarl.data.stored import judged_again
-from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError
 from muarl.measure.contract import FAMILIES
 from muarl.measure.episodes import EpisodeReader
@@ -145,18 +145,20 @@ class UserKept:
 
     name = "user"
 
-    def __init__(self, domain: Domain) -> None:
-        self._reader = EpisodeReader(domain)
+    def __init__(self) -> None:
+        self._readers: dict[Path, EpisodeReader] = {}
 
     async def flaw(self, candidate: Candidate) -> Flaw | None:
-        view = View(self._reader.transcript(candidate.episode, candidate.task))
+        domain = candidate.domain
+        reader = self._readers.setdefault(domain.located.path, EpisodeReader(domain))
+        view = View(reader.transcript(candidate.episode, candidate.task))
         for family, (says, criterion) in FAMILIES.items():
             if criterion(view) is False:
                 return Flaw(family, f"it does not hold that {says}")
         return None
 
 
-def stages_of(spec: VerifySpec, domain: Domain) -> list[Stage]:
+def stages_of(spec: VerifySpec) -> list[Stage]:
     """The stages that a spec asks for, cheapest first as far as they do not build on each other."""
     stages: list[Stage] = [Ended(only_faults=not spec.ended)]
     if spec.replay:
@@ -168,7 +170,7 @@ def stages_of(spec: VerifySpec, domain: Domain) -> list[Stage]:
     if spec.rules:
         stages.append(KeepsRules(spec.rules))
     if spec.user:
-        stages.append(UserKept(domain))
+        stages.append(UserKept())
     return stages
 
 

@@ -10,10 +10,10 @@ import anyio
 import msgspec
 
 from muarl.data.stored import StoredTasks
-from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.record import Episode, EpisodeKey
 from muarl.spec.verify import VerifySpec
+from muarl.suite import AnyDomain
 from muarl.synth.candidate import Candidate
 from muarl.synth.duplicates import Copies
 from muarl.synth.stages import Flaw, Stage, flaw_at, stages_of
@@ -106,7 +106,7 @@ class Yield:
 
 
 class Verifier:
-    """The stages that a spec asks for, over dialogues of one domain.
+    """The stages that a spec asks for, over dialogues of one domain or several.
 
     Args:
         domain: That the dialogues were played in.
@@ -116,8 +116,8 @@ class Verifier:
         SpecError: The domain's tools change what outlives a dialogue, so that no replay may be made.
     """
 
-    def __init__(self, domain: Domain, spec: VerifySpec) -> None:
-        if spec.replay and domain.spec.writes_outside:
+    def __init__(self, domain: AnyDomain, spec: VerifySpec) -> None:
+        if spec.replay and any(one.spec.writes_outside for one in domain.members):
             message = (
                 "its tools change something outside the dialogue's own world (tools.external), which "
                 "a replay would do again; verify without it: `replay: false`"
@@ -125,7 +125,7 @@ class Verifier:
             raise SpecError([domain.located.problem(("tools",), message)])
         self._domain = domain
         self._tasks = StoredTasks(domain)
-        self._stages = stages_of(spec, domain)
+        self._stages = stages_of(spec)
         self._copies = None if spec.near is None else Copies(spec.near)
 
     @property
@@ -143,7 +143,10 @@ class Verifier:
         remaining = iter(episodes)
         async with self._domain.sharing():
             while batch := list(islice(remaining, _AT_ONCE)):
-                candidates = [Candidate(self._domain, self._tasks, episode) for episode in batch]
+                candidates = [
+                    Candidate(self._domain.of(episode.key.task_id), self._tasks, episode)
+                    for episode in batch
+                ]
                 found = await self._looked_at(candidates)
                 for candidate, (passed, flaw) in zip(candidates, found, strict=True):
                     if flaw is None and self._copies is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.domain import Domain
 from muarl.evaluate.held_out import HeldOut
 from muarl.model_user import UserModel
 from muarl.observe import Observation, Snapshot
@@ -18,6 +17,7 @@ from muarl.scheduler import Fuse, Group
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec
 from muarl.spec.user_model import UserModelSpec
+from muarl.suite import AnyDomain
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -51,7 +51,7 @@ class RunAtWork:
         done: Episodes of the journal that need not be played again.
         model: The policy; stages change its weights.
         renderer: Between messages and its tokens.
-        prompt: Tokens that every dialogue begins with.
+        prompts: Tokens that every dialogue begins with, of each domain.
         progress: Told how far the run is.
         stop: Drains on request.
         observation: Told what happens to dialogues.
@@ -60,13 +60,13 @@ class RunAtWork:
     """
 
     run: RunSpec
-    domain: Domain
+    domain: AnyDomain
     folder: RunFolder
     journal: JournalWriter
     done: dict[EpisodeKey, Episode]
     model: PreTrainedModel
     renderer: Renderer
-    prompt: list[int]
+    prompts: list[list[int]]
     progress: Progress
     stop: StopSignal
     observation: Observation

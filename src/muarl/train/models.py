@@ -11,7 +11,6 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from muarl.data.role_reversal import role_reversed
-from muarl.domain import Domain
 from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.record import Episode, Sample
@@ -20,6 +19,7 @@ from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
+from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import demonstrations
 
 ADAPTERS = "adapters"
@@ -30,7 +30,7 @@ _TOKENIZER_DIALOGUES = 400
 _PROMPT_ONE_IN = 4  # the prompt is the same in every dialogue: merge it, but not before all else
 
 
-async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) -> TextTokenizer:
     """Train a tokenizer for the policy on dialogues of the domain's training tasks.
 
     The dialogues are played by the expert over plain bytes, since there is no vocabulary yet.
@@ -42,7 +42,7 @@ async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextT
     return _trained(domain, spec, by_bytes, texts, vocab_size)
 
 
-async def make_user_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) -> TextTokenizer:
     """Likewise for a user's model, on the other side of such dialogues."""
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     hers = run.user_model
@@ -57,7 +57,7 @@ async def make_user_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> 
 
 
 async def _dialogues(
-    domain: Domain, run: RunSpec, spec: ColdStartSpec, by_bytes: Renderer
+    domain: AnyDomain, run: RunSpec, spec: ColdStartSpec, by_bytes: Renderer
 ) -> list[Episode]:
     # Byte by byte, everything is several times as long as it will be.
     limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
@@ -66,13 +66,13 @@ async def _dialogues(
 
 
 def _trained(
-    domain: Domain,
+    domain: AnyDomain,
     spec: ColdStartSpec,
     by_bytes: Renderer,
     texts: Iterable[tuple[str, Sequence[Sample]]],
     vocab_size: int,
 ) -> TextTokenizer:
-    values = set(_values(domain, domain.tasks(spec.split)))
+    values = set(_values(domain.tasks(spec.split)))
     return train_tokenizer(_pieces(by_bytes, texts), vocab_size=vocab_size, values=values)
 
 
@@ -101,7 +101,7 @@ def _pieces(renderer: Renderer, texts: Iterable[tuple[str, Sequence[Sample]]]) -
                 at = span.end
 
 
-def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
+def _values(tasks: Sequence[TaskSpec]) -> Iterator[str]:
     """Words that stand for data: leaves of the world and of the tasks' own worlds, and facts."""
 
     def leaves(value: Any) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
 
 
 async def open_model(
-    domain: Domain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model and the renderer that belongs to it; both saved under `folder`."""
     make = partial(make_tokenizer, domain, run)
@@ -128,7 +128,7 @@ async def open_model(
 
 
 async def open_user_model(
-    domain: Domain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """Likewise the model of users."""
     spec = run.user_model

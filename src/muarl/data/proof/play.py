@@ -29,8 +29,8 @@ from muarl.spec.user import modelless_user
 
 AgentFor = Callable[[TaskSpec, random.Random], Agent]
 
-# Nobody samples here, so nothing but turns needs a cap.
-_CAPS = RolloutSpec(max_turns=24, max_tokens=100_000, context_tokens=1_000_000)
+# Nobody samples here, so nothing but turns needs a cap: one that the longest errand stays under.
+_CAPS = RolloutSpec(max_turns=100, max_tokens=100_000, context_tokens=1_000_000)
 _LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
 
 Means = dict[str, Interval]
