@@ -61,6 +61,8 @@ PLAN = [
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl synth specs/synth.yaml --overwrite",
+    ".venv/bin/muarl review runs/synth --page runs/review.html --dialogues 40 --overwrite",
+    ".venv/bin/muarl export runs/synth --what dialogues --out runs/dialogues.jsonl --overwrite",
     ".venv/bin/muarl tasks domains/desk --goals goals.py:goals --count 60 --out runs/desk-goals.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",

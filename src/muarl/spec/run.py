@@ -187,8 +187,12 @@ class RunSpec(Spec):
         hers = self.user_model
         if hers is not None:
             hers = hers.model_copy(update={"model": _moved(hers.model, old, new)})
+        start = self.cold_start
+        if start is not None and start.file is not None:
+            start = start.model_copy(update={"file": follow(start.file, old, new)})
         against = {name: follow(path, old, new) for name, path in self.overlap.against.items()}
         update = {
+            "cold_start": start,
             "domain": follow(self.domain, old, new),
             "overlap": self.overlap.model_copy(update={"against": against}),
             "model": _moved(self.model, old, new),
@@ -212,6 +216,7 @@ PATHS = (
     ("domain",),
     ("model", "path"),
     ("user_model", "model", "path"),
+    ("cold_start", "file"),
     ("overlap", "against", "*"),
 )
 """Fields that name a file or folder relative to the run file; `*` is any key."""

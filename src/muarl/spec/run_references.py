@@ -53,6 +53,14 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
             yield Finding((*part, "user"), message)
+        if isinstance(spec, ColdStartSpec) and spec.file is not None:
+            if part != ("cold_start",):
+                message = (
+                    "a user learns from the expert's dialogues, which have her goals; leave it out"
+                )
+                yield Finding((*part, "file"), message)
+            elif not os.path.isfile(folder / spec.file):
+                yield Finding((*part, "file"), no_file(folder, spec.file))
         if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from msgspec import structs
 
@@ -19,6 +20,7 @@ from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
 from muarl.suite import AnyDomain, one_of_each
+from muarl.synth.imported import imported
 from muarl.synth.stages import Replays
 from muarl.synth.verify import Verdict, Verifier
 
@@ -34,6 +36,7 @@ async def demonstrations(
     limits: RolloutSpec,
     *,
     run_seed: int,
+    home: Path = Path(),
     count: int | None = None,
     phase: str = PHASE,
     journal: Journal | None = None,
@@ -48,11 +51,22 @@ async def demonstrations(
     replay are left out; more than one in a hundred of those is an error. What else is asked of them
     may leave out any number, but not all.
 
+    Where the spec names a file, its dialogues are taken instead; `home` is the folder of the run's file.
+
     Raises:
         SpecError: The domain has no expert, or the expert does not know an imperfection.
         TrainError: Too many had to be left out; says why the first was.
     """
     count = spec.episodes if count is None else count
+    if spec.file is not None:
+        return imported(
+            home / spec.file,
+            renderer,
+            run_seed=run_seed,
+            phase=phase,
+            count=count,
+            context_tokens=limits.context_tokens,
+        )
     tasks = domain.tasks(spec.split)
     keys = spread_keys(tasks, count, run_seed=run_seed, phase=phase)
     verifier = Verifier(domain, spec.verify)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -57,6 +58,7 @@ class RunAtWork:
         observation: Told what happens to dialogues.
         fuse: Ends the run when too many dialogues end in faults.
         user: The model of users, where the run has one.
+        home: Folder of the run file, which paths in it are relative to.
     """
 
     run: RunSpec
@@ -72,6 +74,7 @@ class RunAtWork:
     observation: Observation
     fuse: Fuse
     user: UserAtWork | None = None
+    home: Path = Path()
 
     @property
     def user_model(self) -> UserModel | None:

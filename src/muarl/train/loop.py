@@ -100,6 +100,7 @@ async def train(
                 observation=observation or Observation(),
                 fuse=Fuse(run.rollout.max_fault_rate, run.rollout.concurrency),
                 user=user,
+                home=located.path.parent,
             )
         )
 

@@ -30,14 +30,17 @@ _TOKENIZER_DIALOGUES = 400
 _PROMPT_ONE_IN = 4  # the prompt is the same in every dialogue: merge it, but not before all else
 
 
-async def make_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_tokenizer(
+    domain: AnyDomain, run: RunSpec, home: Path, vocab_size: int
+) -> TextTokenizer:
     """Train a tokenizer for the policy on dialogues of the domain's training tasks.
 
-    The dialogues are played by the expert over plain bytes, since there is no vocabulary yet.
+    The dialogues are played by the expert over plain bytes, since there is no vocabulary yet; or they
+    are those of the cold start's file, in the folder `home`.
     """
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     spec = run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, spec, by_bytes)
+    episodes = await _dialogues(domain, run, home, spec, by_bytes)
     texts = ((episode.opening.text, episode.samples) for episode in episodes)
     return _trained(domain, spec, by_bytes, texts, vocab_size)
 
@@ -47,7 +50,7 @@ async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) 
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     hers = run.user_model
     spec = (hers and hers.cold_start) or run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, spec, by_bytes)
+    episodes = await _dialogues(domain, run, Path(), spec, by_bytes)
     tasks = {task.id: task for task in domain.tasks(spec.split)}
     texts = [
         (tasks[e.key.task_id].goal, (await role_reversed(domain, tasks, [e], by_bytes)).samples)
@@ -57,12 +60,14 @@ async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) 
 
 
 async def _dialogues(
-    domain: AnyDomain, run: RunSpec, spec: ColdStartSpec, by_bytes: Renderer
+    domain: AnyDomain, run: RunSpec, home: Path, spec: ColdStartSpec, by_bytes: Renderer
 ) -> list[Episode]:
     # Byte by byte, everything is several times as long as it will be.
     limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
     count = min(_TOKENIZER_DIALOGUES, spec.episodes)
-    return await demonstrations(domain, by_bytes, spec, limits, run_seed=run.seed, count=count)
+    return await demonstrations(
+        domain, by_bytes, spec, limits, run_seed=run.seed, count=count, home=home
+    )
 
 
 def _trained(
@@ -122,7 +127,7 @@ async def open_model(
     domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model and the renderer that belongs to it; both saved under `folder`."""
-    make = partial(make_tokenizer, domain, run)
+    make = partial(make_tokenizer, domain, run, run_file.parent)
     room = run.rollout.context_tokens
     return await _open(run.model, run_file, folder, make, derive_seed(run.seed, "weights"), room)
 

@@ -15,6 +15,7 @@ from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
+from muarl.synth.chat_file import read_chat
 from muarl.train.overlapping import overlap_findings
 
 
@@ -119,10 +120,30 @@ def _findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
                 f"{tasks} {'task' if tasks == 1 else 'tasks'}; write at most {tasks}"
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
-    if spec.cold_start is not None:
+    if spec.cold_start is not None and spec.cold_start.file is not None:
+        yield from _evaluated(run, domain, spec.cold_start.file)
+    elif spec.cold_start is not None:
         yield from _expert(domain, spec.cold_start, ("cold_start",))
     if spec.user_model is not None and spec.user_model.cold_start is not None:
         yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _evaluated(run: Located[RunSpec], domain: AnyDomain, file: str) -> Iterator[Finding]:
+    """Dialogues of a cold start's file on tasks that are evaluated (law L10).
+
+    Raises:
+        SpecError: The file cannot be read.
+    """
+    evaluated = {task.situation_hash for task in evaluation_tasks(domain, run.spec)}
+    lines = read_chat(run.resolve(file))
+    found = [one for one in lines if one.provenance.get("task_hash") in evaluated]
+    if found and run.spec.overlap.accepted is None:
+        task = found[0].provenance.get("task_id")
+        message = (
+            f"{len(found)} of its {len(lines)} dialogues are on tasks that are evaluated, such as "
+            f"{task!r}; make them of another split, or say under `overlap.accepted` why it is meant"
+        )
+        yield Finding(("cold_start", "file"), message)
 
 
 def _expert(domain: AnyDomain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
