@@ -46,6 +46,9 @@ WORLD, TASKS, SPLITS, TOOLS, DEVICE_WORLD, ORIGIN = (
 _SAID = ("COMMUNICATE", "NL_ASSERTION")
 """Components that ask what was said, which the paper's training rule drops."""
 
+Scored = tuple[float, str, str]
+"""A score, why, and what it leaves out."""
+
 
 class _Imported(ABC):
     """What the domains of both generations share."""
@@ -184,11 +187,11 @@ class Tau2(_Imported):
             return ()
         return list(judged_by(judge, task["evaluation_criteria"].get("nl_assertions") or ()))
 
-    def reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
+    def reward(self, evidence: Evidence, task: str) -> Scored:
         """tau2-bench's reward but for NL_ASSERTION, for which there are judges."""
         return self._scored(evidence, task, ())
 
-    def training_reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
+    def training_reward(self, evidence: Evidence, task: str) -> Scored:
         """The same where what must be said does not count."""
         return self._scored(evidence, task, _SAID)
 
@@ -202,21 +205,21 @@ class Tau2(_Imported):
         told = f"{sum(met)} of {len(met)} assertions and gold calls are met"
         return (sum(met) / len(met) if met else None), told
 
-    def _scored(self, evidence: Evidence, name: str, without: Sequence[str]) -> tuple[float, str]:
+    def _scored(self, evidence: Evidence, name: str, without: Sequence[str]) -> Scored:
         task = self.published[name]
         if unscored := tau2_unscored(evidence):
-            return 0.0, unscored
+            return 0.0, unscored, ""
         try:
             verdict = self._verdict(evidence, task)
         except Refused as refused:  # upstream's evaluation stops here, and gives no reward
-            return 0.0, f"an assertion raised: {refused}"
+            return 0.0, f"an assertion raised: {refused}", ""
         basis = [part for part in reward_basis(task) if part not in without]
         told = ", ".join(
             f"{part} {score:g}" for part, score in verdict.components().items() if part in basis
         )
         open_ = "NL_ASSERTION" in basis and self._json(ORIGIN)["judge"] is None
         unjudged = open_ and task["evaluation_criteria"].get("nl_assertions")
-        return verdict.reward(basis), f"{told}; {self.NOT_JUDGED}" if unjudged else told
+        return verdict.reward(basis), told, self.NOT_JUDGED if unjudged else ""
 
     def _verdict(self, evidence: Evidence, task: Task) -> Tau2Verdict:
         calls = [
