@@ -89,6 +89,7 @@ ELSEWHERE = {
     ".venv/bin/muarl import tau1 --from ../tau-bench --to imported/tau1": "likewise; "
     "tests/compat/test_mua_rl_runs.py",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --version v0.2.0 --to imported/tau2-v0.2.0": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --version V3 --to imported/bfcl-v3": "likewise",
     ".venv/bin/muarl import acebench --from ../ACEBench --to imported/acebench": "likewise",
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
     "benchmarks/contamination.py does",
