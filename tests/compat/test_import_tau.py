@@ -252,6 +252,27 @@ def test_what_a_task_begins_with_is_a_patch_of_the_base_world(telecom):
     assert json.dumps(plain(world), sort_keys=True) == json.dumps(both, sort_keys=True)
 
 
+@pytest.mark.anyio
+async def test_a_score_that_nobody_judged_is_tagged(fixtures, tmp_path):
+    data = fixtures / "data" / "tau2"
+    assert (
+        main(["import", "tau2", "--from", str(data), "--to", str(tmp_path), "--domain", "retail"])
+        == 0
+    )
+    domain = load_domain(tmp_path / "retail" / "base.yaml")
+    published = json.loads((tmp_path / "retail" / "published.json").read_text())
+    tagged = []
+    for task in domain.tasks("base")[:30]:
+        initial = domain.world_for(task)
+        verdict = await domain.judge(task, initial, [bye()], UserReply(""), initial=initial)
+        criteria = published[task.reward[0].python.arguments["task"]]["evaluation_criteria"]
+        asks = "NL_ASSERTION" in criteria["reward_basis"] and bool(criteria.get("nl_assertions"))
+        (result,) = verdict.rewards
+        assert result.caveat == (Tau2.NOT_JUDGED if asks else "")
+        tagged.append(asks)
+    assert {True, False} == set(tagged)
+
+
 def test_a_judge_that_is_named_judges_assertions_in_natural_language(fixtures, tmp_path):
     data = fixtures / "data" / "tau2"
     say = ["import", "tau2", "--from", str(data), "--to", str(tmp_path), "--domain", "retail"]

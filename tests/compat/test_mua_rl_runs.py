@@ -24,7 +24,7 @@ def place(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     data, v020 = fixtures / "data", place / "imported" / "tau2-v0.2.0"
     for say in (
         ["tau1", "--from", data, "--to", place / "imported/tau1"],
-        ["bfcl", "--from", data / "bfcl" / "v3", "--to", place / "imported/bfcl-v3"],
+        ["bfcl", "--from", data / "bfcl/v3", "--to", place / "imported/bfcl-v3"],
         ["acebench", "--from", data / "acebench", "--to", place / "imported/acebench"],
         *(
             ["tau2", "--from", data, "--version", "v0.2.0", "--to", v020, "--domain", domain]
@@ -55,7 +55,7 @@ def test_cold_start_grpo_and_the_table(begun: Path, monkeypatch, capsys) -> None
     place = begun
     monkeypatch.chdir(place)
     (cold,) = lines(place / "runs/8b-cold-start", "eval")
-    assert set(cold["by_row"]) == {"desk", "handset"}
+    assert set(cold["by_row"]) == {"desk", "handset", "retail", "telecom"}
 
     train = ["train", f"{SPECS}/8b-grpo.yaml", f"{SPECS}/tiny-grpo.yaml"]
     assert main([*train, "--set", "grpo.iterations=1", "--out", "runs/grpo"]) == 0
@@ -69,9 +69,9 @@ def test_cold_start_grpo_and_the_table(begun: Path, monkeypatch, capsys) -> None
     assert main([*say, "--out", "runs/table", "--json"]) == 0
     table = json.loads(capsys.readouterr().out)
     assert {row.removesuffix(" (trained on)") for row in table["by_row"]} == {
+        *("bfcl-base", "bfcl-miss-func", "bfcl-miss-param", "bfcl-long-context"),
         *("ace-multi-step", "ace-multi-turn", "tau1-airline", "tau1-retail"),
         *(f"tau2-{domain}" for domain in TAU2),
-        *(f"bfcl-{name}" for name in ("base", "miss-func", "miss-param", "long-context")),
     }
     assert (table["n"], table["faults"]) == (20, 0)
     assert "tau2-telecom (trained on)" in table["by_row"]

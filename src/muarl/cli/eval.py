@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
@@ -165,6 +165,8 @@ def run(args: argparse.Namespace) -> int:
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():
             answer(f"  user {user:<7} {share}")
+        for line in beside(summary):
+            answer(f"  {line}")
         answer(f"  {endings(summary.outcomes)}")
         for line in removals(summary.removed):
             answer(f"  {line}")

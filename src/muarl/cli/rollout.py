@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
@@ -178,6 +178,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         answer(f"success {summary.success}, {summary.turns} turns each")
+        for line in beside(summary):
+            answer(line)
         answer(endings(summary.outcomes))
         for line in removals(summary.removed):
             answer(line)

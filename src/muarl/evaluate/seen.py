@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from muarl.overlap import NearDuplicates, deed_of
+from muarl.overlap import NearDuplicates, between, deed_of, of_task
 from muarl.spec import TaskSpec
 from muarl.suite import AnyDomain
 
@@ -73,6 +75,24 @@ def seen_tasks(evaluated: Tasks, practised: Tasks) -> Seen:
         elif (pair := next(iter(known.like(task)), None)) is not None:
             pairs[task.id] = pair.first.id
     return Seen(len(evaluated.tasks), pairs, [name for name in same if name in pairs])
+
+
+def seen_elsewhere(evaluated: Tasks, practised: Tasks) -> Seen:
+    """As `seen_tasks`, and those alike in words or entities to one of another domain.
+
+    Within a domain, tasks of one template are alike and yet not the same; where two benchmarks have
+    tasks that are, one was made of the other.
+    """
+    seen = seen_tasks(evaluated, practised)
+    by_folder: defaultdict[Path, list[TaskSpec]] = defaultdict(list)
+    for task in practised.tasks:
+        by_folder[practised.domain.origin(task.id)[0]].append(task)
+    pairs = dict(seen.pairs)
+    for folder, trained in by_folder.items():
+        others = [t for t in evaluated.tasks if evaluated.domain.origin(t.id)[0] != folder]
+        for pair in between([*map(of_task, trained)], [*map(of_task, others)]).pairs:
+            pairs.setdefault(pair.item, pair.like)
+    return Seen(seen.evaluated, pairs, seen.same)
 
 
 def told_apart(row_of: Callable[[str], str], seen: Seen | None) -> Callable[[str], str]:

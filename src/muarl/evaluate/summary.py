@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from muarl.evaluate.paired import ks_of, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
 
 CONFIRMED = "confirmed"
 """Name of the metric that says which share of an episode's writes the user confirmed."""
+
+_METRICS = 20
+"""Names of metrics that are averaged: those of the most episodes. Where tasks have metrics of their own,
+there may be as many names as tasks."""
 
 _FULL_REWARD = 1 - 1e-6  # a reward may be a mean of float scores
 
@@ -42,6 +47,10 @@ class EvalSummary(msgspec.Struct, frozen=True):
         tool_errors: Share of all calls that were answered with an error; None without calls.
         confirmed: Mean share of writes the user confirmed, over episodes that wrote.
         outcomes: Outcome to episodes, faults included.
+        pass_hat: k to pass^k, the chance that k dialogues on a task all succeed; empty where no task
+            was tried more than once. Tasks with fewer than k scored dialogues are left out.
+        metrics: Metric to its mean over the episodes that it applies to.
+        caveats: What scores leave out, to how many of them do.
     """
 
     n: int
@@ -58,6 +67,9 @@ class EvalSummary(msgspec.Struct, frozen=True):
     by_user: dict[str, Interval] = {}
     by_row: dict[str, Interval] = {}
     removed: Removal = Removal()
+    pass_hat: dict[int, Interval] = {}
+    metrics: dict[str, Interval] = {}
+    caveats: dict[str, int] = {}
 
 
 def summarise(
@@ -112,6 +124,9 @@ def summarise(
             row: _success(of_row, seed) for row, of_row in sorted(_by_row(scored, row_of).items())
         },
         removed=removal.found(),
+        pass_hat=_pass_hat(scored, seed),
+        metrics=_metrics(scored, seed),
+        caveats=dict(sorted(Counter(c for e in scored for c in e.caveats).items())),
     )
 
 
@@ -126,6 +141,8 @@ class _Figures(NamedTuple):
     turns: int
     sampled_tokens: int
     confirmed: tuple[float | None, ...]
+    metrics: tuple[tuple[str, float], ...]
+    caveats: tuple[str, ...]
 
 
 def _by_row(scored: Iterable[_Figures], row_of: Callable[[str], str]) -> dict[str, list[_Figures]]:
@@ -148,14 +165,39 @@ def _figures(episode: Episode) -> _Figures:
         len(episode.turns),
         episode.num_sampled,
         tuple(m.score for m in episode.metrics if m.name == CONFIRMED),
+        tuple(
+            (sys.intern(m.name), m.score)
+            for m in episode.metrics
+            if m.name != CONFIRMED and m.score is not None
+        ),
+        tuple({sys.intern(r.caveat): None for r in episode.rewards if r.caveat}),
     )
 
 
 def _success(episodes: list[_Figures], seed: int) -> Interval:
+    return success_rate(_trials(episodes), seed=seed)
+
+
+def _trials(episodes: list[_Figures]) -> Mapping[str, list[bool]]:
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         by_task[episode.task_id].append(episode.succeeded)
-    return success_rate(by_task, seed=seed)
+    return by_task
+
+
+def _pass_hat(episodes: list[_Figures], seed: int) -> dict[int, Interval]:
+    trials = _trials(episodes)
+    most = max(map(len, trials.values()), default=1)
+    return {k: pass_hat(trials, k, seed=seed) for k in ks_of(most) if k > 1}
+
+
+def _metrics(episodes: list[_Figures], seed: int) -> dict[str, Interval]:
+    frequent = Counter(name for episode in episodes for name, _ in episode.metrics)
+    names = sorted(name for name, _ in frequent.most_common(_METRICS))
+    return {
+        name: _mean(((e, score) for e in episodes for n, score in e.metrics if n == name), seed)
+        for name in names
+    }
 
 
 def _mean(

@@ -21,11 +21,13 @@ class Finding(NamedTuple):
         score: In [0, 1]; None where it does not apply.
         reason: Why, in words a person can check.
         evidence: The passage it was decided by, word by word; "" for none.
+        caveat: What the score leaves out; "" for nothing.
     """
 
     score: float | None
     reason: str
     evidence: str = ""
+    caveat: str = ""
 
 
 class Call(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
-from muarl.evaluate.seen import Seen, Tasks, seen_tasks
+from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import Located, RunSpec, load_spec
@@ -109,10 +109,11 @@ def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> S
     trained = sorted(training_splits(before.spec))
     practised = Tasks(there, [task for split in trained for task in there.tasks(split)])
     refuse_same(domain, run, practised, trained)
-    seen = seen_tasks(Tasks(domain, evaluation_tasks(domain, run)), practised)
-    if run.overlap.accepted is None:
-        refuse_near(domain, run, seen)
-    return seen or None
+    evaluated = Tasks(domain, evaluation_tasks(domain, run))
+    if run.overlap.accepted is not None:
+        return seen_elsewhere(evaluated, practised) or None
+    refuse_near(domain, run, seen_tasks(evaluated, practised))
+    return None
 
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:

@@ -37,6 +37,7 @@ _RESULTS = pa.list_(
             ("score", pa.float64()),
             ("reason", pa.string()),
             ("evidence", pa.string()),
+            ("caveat", pa.string()),
         ]
     )
 )

@@ -162,6 +162,7 @@ def _result(result: PredicateResult) -> Row:
         "score": result.score,
         "reason": result.reason,
         "evidence": result.evidence,
+        "caveat": result.caveat,
     }
 
 
