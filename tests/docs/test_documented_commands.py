@@ -44,6 +44,10 @@ PLAN = [
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
+    ".venv/bin/muarl train specs/mua-rl/8b-cold-start.yaml --dry-run",
+    ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
+    ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",
+    ".venv/bin/muarl train specs/mua-rl/mua-rl-as-released.yaml --dry-run",
     ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -57,6 +61,8 @@ PLAN = [
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl synth specs/synth.yaml --overwrite",
+    ".venv/bin/muarl review runs/synth --page runs/review.html --dialogues 40 --overwrite",
+    ".venv/bin/muarl export runs/synth --what dialogues --out runs/dialogues.jsonl --overwrite",
     ".venv/bin/muarl tasks domains/desk --goals goals.py:goals --count 60 --out runs/desk-goals.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
@@ -80,6 +86,11 @@ ELSEWHERE = {
     ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
+    ".venv/bin/muarl import tau1 --from ../tau-bench --to imported/tau1": "likewise; "
+    "tests/compat/test_mua_rl_runs.py",
+    ".venv/bin/muarl import tau2 --from ../tau2-bench --version v0.2.0 --to imported/tau2-v0.2.0": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --version V3 --to imported/bfcl-v3": "likewise",
+    ".venv/bin/muarl import acebench --from ../ACEBench --to imported/acebench": "likewise",
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
     "benchmarks/contamination.py does",
     "make test": "what runs this",

@@ -9,10 +9,10 @@ import pytest
 from proof_shop import generated
 from spec_files import write_all
 
-from muarl.domain import load_domain_of
 from muarl.errors import SpecError
 from muarl.report.run_folder import read_run_folder
 from muarl.spec import Located, RunSpec, load_run
+from muarl.suite import load_domain_of
 from muarl.train.overlapping import overlap_lines
 from muarl.train.run_domain import refuse_unfit
 

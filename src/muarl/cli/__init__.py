@@ -31,6 +31,7 @@ VERBS = {
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",
     "synth": "make dialogues for a cold start, and keep those that are verified",
+    "review": "let people judge what synth made",
     "eval": "held-out success of a trained policy, with intervals",
     "score": "score stored episodes by the predicates of today",
     "replay": "rebuild world, reward and metrics of stored episodes, and compare",

@@ -232,12 +232,15 @@ def _refuse_several_meanings(draft: Draft, position: int, start: World, now: Wor
 
 
 def other_orders(draft: Draft) -> Iterator[list[GoldCallSpec]]:
-    """The blocks of gold calls in other orders that the user's words allow."""
+    """The blocks of gold calls in other orders that the user's words allow; writes alone, reads change nothing."""
+    writes = {(call.by, call.tool) for call in draft.writes()}
     stretches: list[list[Block]] = [[]]
     for drawn in draft.drawn:
         if drawn.wish.follows:
             stretches.append([])
-        stretches[-1] += drawn.wish.final.blocks
+        for block in drawn.wish.final.blocks:
+            if changes := [call for call in block if (call.by, call.tool) in writes]:
+                stretches[-1].append(changes)
     for index, stretch in enumerate(stretches):
         for order in _orders(stretch):
             changed = [*stretches[:index], order, *stretches[index + 1 :]]

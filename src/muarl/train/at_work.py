@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.domain import Domain
 from muarl.evaluate.held_out import HeldOut
 from muarl.model_user import UserModel
 from muarl.observe import Observation, Snapshot
@@ -18,6 +18,7 @@ from muarl.scheduler import Fuse, Group
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec
 from muarl.spec.user_model import UserModelSpec
+from muarl.suite import AnyDomain
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -51,27 +52,29 @@ class RunAtWork:
         done: Episodes of the journal that need not be played again.
         model: The policy; stages change its weights.
         renderer: Between messages and its tokens.
-        prompt: Tokens that every dialogue begins with.
+        prompts: Tokens that every dialogue begins with, of each domain.
         progress: Told how far the run is.
         stop: Drains on request.
         observation: Told what happens to dialogues.
         fuse: Ends the run when too many dialogues end in faults.
         user: The model of users, where the run has one.
+        home: Folder of the run file, which paths in it are relative to.
     """
 
     run: RunSpec
-    domain: Domain
+    domain: AnyDomain
     folder: RunFolder
     journal: JournalWriter
     done: dict[EpisodeKey, Episode]
     model: PreTrainedModel
     renderer: Renderer
-    prompt: list[int]
+    prompts: list[list[int]]
     progress: Progress
     stop: StopSignal
     observation: Observation
     fuse: Fuse
     user: UserAtWork | None = None
+    home: Path = Path()
 
     @property
     def user_model(self) -> UserModel | None:

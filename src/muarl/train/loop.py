@@ -18,7 +18,6 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Domain
 from muarl.errors import RecordError
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
 from muarl.model_user import UserModel
@@ -29,9 +28,10 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
-from muarl.train.engines import open_engine, open_user_engine, shared_prompt
+from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
@@ -51,7 +51,7 @@ async def train(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
-    domain: Domain | None = None,
+    domain: AnyDomain | None = None,
     observation: Observation | None = None,
 ) -> None:
     """Carry a run to its end, from wherever its folder says it is.
@@ -79,8 +79,8 @@ async def train(
         model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
         if run.model.lora is not None:
             add_adapters(model, run.model.lora, seed=_adapter_seed(run))
-        prompt = await shared_prompt(domain, renderer)
-        refuse_no_room(located, prompt)
+        prompts = await shared_prompts(domain, renderer)
+        refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
         _own_up(located, domain, folder, progress)
         for kind in renderer.forks():
@@ -94,18 +94,19 @@ async def train(
                 done=done,
                 model=model,
                 renderer=renderer,
-                prompt=prompt,
+                prompts=prompts,
                 progress=progress,
                 stop=stop,
                 observation=observation or Observation(),
                 fuse=Fuse(run.rollout.max_fault_rate, run.rollout.concurrency),
                 user=user,
+                home=located.path.parent,
             )
         )
 
 
 def _own_up(
-    located: Located[RunSpec], domain: Domain, folder: RunFolder, progress: Progress
+    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress
 ) -> None:
     """Say what is trained on although it must not be, once in the metrics."""
     known = any(line["kind"] == OVERLAP for line in folder.lines())
@@ -118,7 +119,7 @@ def _own_up(
 
 
 async def _user_at_work(
-    domain: Domain, located: Located[RunSpec], folder: RunFolder
+    domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
 ) -> UserAtWork | None:
     spec = located.spec.user_model
     if spec is None:
@@ -161,7 +162,7 @@ async def _go(at: RunAtWork) -> None:
             # GRPO stands on what the cold start learned, with adapters of its own.
             merge_adapters(at.model, seed=_adapter_seed(at.run))
         engine = await held.enter_async_context(
-            open_engine(at.run, at.model, cold_model, at.prompt)
+            open_engine(at.run, at.model, cold_model, at.prompts)
         )
         await evaluate(at, engine, "cold")
         if at.run.grpo is not None:

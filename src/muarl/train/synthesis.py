@@ -21,8 +21,9 @@ from muarl.spec import Located, RunSpec, SynthSpec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.synth import LlmAgentSpec
-from muarl.synth.verdicts import write_verdicts
-from muarl.synth.verify import Verdict, Verifier, Yield
+from muarl.synth.review import with_reviews
+from muarl.synth.verdicts import known_verdicts, write_verdicts
+from muarl.synth.verify import REVIEW, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
@@ -125,11 +126,15 @@ async def synthesise(
             observer=observer,
             user=stored_user(run, [spec.user]),
         )
-    verifier = Verifier(domain, spec.verify)
-    found = Yield(verifier.names)
+    before = known_verdicts(folder.path)
+    rulings = {key: verdict.rulings for key, verdict in before.items()}
+    verifier = Verifier(domain, spec.verify, rulings)
+    found = Yield([*verifier.names, *([REVIEW] if any(v.reviews for v in before.values()) else [])])
     progress.phase("verification", len(keys))
     verdicts: list[Verdict] = []
     async for _, verdict in verifier.verdicts(StoredEpisodes([folder.journal])):
+        if verdict.key in before:
+            verdict = with_reviews(verdict, before[verdict.key].reviews)
         found.count(verdict)
         verdicts.append(verdict)
         progress.advance(found.made)
