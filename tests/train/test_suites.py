@@ -122,6 +122,16 @@ def test_an_overlap_is_refused_or_accepted_with_its_reason_and_reported(folder, 
     assert (said["overlap"]["accepted"], said["overlap"]["tasks"]) == ("As the paper did.", 2)
 
 
+def test_weights_beside_a_curriculum_are_refused(folder: Path) -> None:
+    suite = folder / "both.yaml"
+    suite.write_text(
+        suite.read_text().replace("row: phone", "weight: 2").replace("}}\n", "}, weight: 1}\n", 1)
+    )
+    run = load_run(folder / "run.yaml", settings=["grpo.curriculum={half: {}}"])
+    with pytest.raises(SpecError, match="weights and a curriculum both say what is drawn"):
+        refuse_unfit(run, load_domain_of(run))
+
+
 @given(st.integers(0, 2**32), st.integers(1, 30))
 def test_a_weighted_draw_takes_no_task_twice(seed: int, count: int) -> None:
     pool = [TaskSpec(id=f"t{n}", goal="g", gold=[]) for n in range(30)]
