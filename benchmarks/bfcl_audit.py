@@ -25,6 +25,7 @@ from typing import Any
 from _tables import markdown
 
 from muarl.compat.bfcl.checker import judged
+from muarl.compat.bfcl.imported import MAX_STEPS
 from muarl.compat.bfcl.sandbox import CLASSES, Sandbox, initial_state
 from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.bfcl.upstream import Upstream
@@ -48,6 +49,7 @@ ROWS = {
     "solved_by_nothing": "entries that doing nothing solves",
     "solved_by_any_call": "... or one harmless call in every turn",
     "turns_differ": "entries with more or fewer turns of gold calls than of the user's",
+    "long_turns": "entries with a turn of more gold calls than steps are allowed",
     "idle_turns": "turns in which gold calls nothing",
     "idle_unpunished": "... in which calling something fails nobody",
     "unchanging_turns": "turns in which gold calls something and changes nothing",
@@ -129,6 +131,7 @@ class Audit:
         self.counts["failing_calls"] += errors
         self._note("failing", name, holds=errors > 0)
         self._note("ellipsis", name, holds=ellipsis)
+        self._note("long_turns", name, holds=max(map(len, gold)) > MAX_STEPS + 1)
         self._note("turns_differ", name, holds=len(entry["question"]) != len(gold))
         if unknown:
             self._note("unknown", f"{name}: {', '.join(sorted(unknown))}")

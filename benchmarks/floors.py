@@ -5,8 +5,9 @@
     python benchmarks/floors.py --markdown
 
 Each policy plays each task once, on our tools over MCP: the user says what she wants and ends the dialogue
-after the first message that the policy writes to her; in BFCL she says her fixed messages first. `do_nothing` is what the official evaluator gives
-a conversation without a tool call. NL_ASSERTION is not judged and counts as 1, as in published counts.
+after the first message that the policy writes to her; in BFCL she says her fixed messages first.
+`do_nothing` is what the official evaluator gives a conversation without a tool call. NL_ASSERTION is not
+judged and counts as 1, as in published counts.
 
 - `floors`: set to policy to tasks with reward 1; `share` likewise as shares; `tasks`: how many a set has.
 - `do_nothing_agrees`: whether the counts are those that the official code gave (`../shared/reference`).

@@ -55,6 +55,20 @@ async def made(domain, task) -> tuple[Any, list[Turn]]:
 
 
 @pytest.mark.anyio
+async def test_errors_are_read_as_upstream_words_them(telecom, retail1):
+    for domain, tool, text in (
+        (telecom, "get_customer_by_id", "Error: Customer with ID X not found"),
+        (retail1, "get_order_details", "Error: order not found"),
+        (retail1, "no_such_tool", "Unknown action no_such_tool"),
+    ):
+        given = {"customer_id": "X"} if tool == "get_customer_by_id" else {"order_id": "X"}
+        async with domain.server.session(domain.base.fork()) as session:
+            result = await session.call(ToolCall("c", tool, given))
+        assert result.is_error
+        assert result.as_message().content == text
+
+
+@pytest.mark.anyio
 async def test_the_tools_are_shown_as_upstream_shows_them(telecom, mock, retail1, upstream):
     shown = {
         "tau2/tool_schemas/telecom.json": telecom,

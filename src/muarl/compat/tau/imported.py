@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,6 +16,7 @@ from muarl.compat.tau.databases import tau1_kit, tau2_made
 from muarl.compat.tau.ending import tau1_unscored, tau2_unscored
 from muarl.compat.tau.environment import Task, Tau2Environment
 from muarl.compat.tau.evaluator import Tau2Verdict, judged, must_be_said, reward_basis
+from muarl.compat.tau.expert import GoldExpert
 from muarl.compat.tau.hashing import TAU1, TAU2
 from muarl.compat.tau.published import (
     as_id,
@@ -83,6 +85,12 @@ class _Imported(ABC):
     def tasks(self, split: str, _seed: int, _count: int) -> list[TaskSpec]:
         """The published tasks of a split, in their order."""
         return [self._task(split, name) for name in self._json(SPLITS)[split]]
+
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
+    ) -> GoldExpert:
+        """Who plays the gold calls; a domain whose user acts as well has none."""
+        return GoldExpert(task, imperfections)
 
     @abstractmethod
     def _task(self, split: str, name: str) -> TaskSpec:
