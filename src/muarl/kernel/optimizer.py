@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.lora import adapter_weights
+from muarl.kernel.shards import full, share_like
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.model import ColdStartSpec
 
@@ -37,13 +38,19 @@ class Optimizer:
             part.step()
             part.zero_grad(set_to_none=True)
 
-    def state(self) -> dict[str, Tensor]:
-        """All moments and counters, by `part/parameter/name`."""
-        return {
-            f"{part}/{self._names[parameter]}/{name}": torch.as_tensor(value)
-            for part, optimizer, parameter in self._owned()
-            for name, value in optimizer.state[parameter].items()
-        }
+    def state(self, *, kept: bool = True) -> dict[str, Tensor]:
+        """All moments and counters, by `part/parameter/name`; of a model in pieces, every rank calls.
+
+        Args:
+            kept: Whether this rank wants them, or only helps another to put them together.
+        """
+        found: dict[str, Tensor] = {}
+        for part, optimizer, parameter in self._owned():
+            for name, value in optimizer.state[parameter].items():
+                tensor = full(torch.as_tensor(value)).cpu()
+                if kept:
+                    found[f"{part}/{self._names[parameter]}/{name}"] = tensor
+        return found
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from `state()`.
@@ -66,7 +73,9 @@ class Optimizer:
             found[owner][name] = value
         for owner, values in found.items():
             optimizer, parameter = owners[owner]
-            optimizer.state[parameter] = {name: _revived(value) for name, value in values.items()}
+            optimizer.state[parameter] = {
+                name: _revived(value, parameter) for name, value in values.items()
+            }
 
     def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
         for name, optimizer in self._parts.items():
@@ -75,9 +84,11 @@ class Optimizer:
                     yield name, optimizer, parameter
 
 
-def _revived(value: Tensor) -> Tensor | int:
+def _revived(value: Tensor, parameter: Parameter) -> Tensor | int:
     """As an optimizer holds it: what counts in integers (bitsandbytes) takes no tensor."""
-    return int(value) if value.ndim == 0 and not value.is_floating_point() else value.clone()
+    if value.ndim == 0:
+        return value.clone() if value.is_floating_point() else int(value)
+    return share_like(parameter, value.to(parameter.device)).clone()
 
 
 def adamw(
