@@ -157,7 +157,7 @@ def save_adapters(model: PreTrainedModel, folder: Path) -> None:
         _config(model).save_pretrained(str(folder))
         weights = adapter_weights(model).items()
         save_file(
-            {_in_file(name): part.detach().contiguous() for name, part in weights}, folder / _FILE
+            {_in_file(name): part.detach().clone() for name, part in weights}, folder / _FILE
         )
 
 

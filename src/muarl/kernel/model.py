@@ -147,6 +147,7 @@ def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        raw = tensor.detach().cpu().flatten().view(torch.uint8)
+        # A copy: memory that numpy has seen cannot be freed by `shards`.
+        raw = tensor.detach().cpu().flatten().view(torch.uint8).clone()
         digest.update(raw.numpy().tobytes())
     return digest.hexdigest()

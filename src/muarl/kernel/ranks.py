@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -26,8 +27,9 @@ _PATIENCE = timedelta(days=30)
 
 
 class Ranks:
-    """The ranks of a run, as one of them sees them. All but the properties are collective: every rank
-    calls them, in the same order.
+    """The ranks of a run, as one of them sees them.
+
+    All methods but `share` are collective: every rank calls them, in the same order.
 
     Attributes:
         rank: This one, counted from 0.
@@ -112,6 +114,18 @@ ALONE = Ranks()
 def is_one_of_many() -> bool:
     """Whether torchrun started this process as one of several."""
     return dist.is_torchelastic_launched() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def notice_board() -> Any:
+    """Where ranks leave each other notices, held by torchrun: `set`, `get` and `check` of a store.
+
+    Connections of its own; those of sums and gradients are in use.
+    """
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    wait = timedelta(seconds=30)
+    store = dist.TCPStore(address, port, is_master=False, timeout=wait)  # type: ignore[attr-defined]
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"muarl/{start}", store)  # type: ignore[attr-defined]
 
 
 @contextmanager

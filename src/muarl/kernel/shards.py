@@ -17,7 +17,7 @@ All functions are collective where a model is in pieces, and do nothing where it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -48,7 +48,7 @@ class _Shards:
     """
 
     mesh: DeviceMesh
-    units: list[FSDPModule]
+    units: Sequence[FSDPModule]
     shares: dict[str, Parameter]
     names: list[str]
     held: int = 0
@@ -118,11 +118,14 @@ def rewritten(model: PreTrainedModel) -> Iterator[None]:
 
 
 def state_of(model: PreTrainedModel) -> Mapping[str, Tensor]:
-    """`state_dict` of a model that is whole now."""
+    """`state_dict` of a model that is whole now, in memory that outlives that."""
     shards = _sharded.get(model)
     if shards is None:
         return model.state_dict()
-    return {name: attrgetter(name)(model).detach() for name in shards.names}
+    tensors = {name: attrgetter(name)(model) for name in shards.names}
+    # Copies, since what goes to a file by numpy cannot be freed; tied weights stay one.
+    copies = {id(tensor): tensor.detach().cpu().clone() for tensor in tensors.values()}
+    return {name: copies[id(tensor)] for name, tensor in tensors.items()}
 
 
 def sum_gradients(model: PreTrainedModel) -> None:

@@ -146,9 +146,7 @@ class Trainer:
             weight_decay=spec.weight_decay,
             bits=kernel.optimizer_bits,
         )
-        return cls(
-            model, optimizer, max_grad_norm=spec.max_grad_norm, kernel=kernel, ranks=ranks
-        )
+        return cls(model, optimizer, max_grad_norm=spec.max_grad_norm, kernel=kernel, ranks=ranks)
 
     def sft_step(self, samples: Sequence[Sample], lr: float) -> SftMetrics:
         """Make the marked tokens of samples more likely.
