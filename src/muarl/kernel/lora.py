@@ -156,9 +156,7 @@ def save_adapters(model: PreTrainedModel, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         _config(model).save_pretrained(str(folder))
         weights = adapter_weights(model).items()
-        save_file(
-            {_in_file(name): part.detach().clone() for name, part in weights}, folder / _FILE
-        )
+        save_file({_in_file(name): part.detach().clone() for name, part in weights}, folder / _FILE)
 
 
 def read_adapters(model: PreTrainedModel, folder: Path) -> Mapping[str, Tensor]:

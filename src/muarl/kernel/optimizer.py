@@ -30,6 +30,14 @@ class Optimizer:
         """Parameters that are trained."""
         return [parameter for _, _, parameter in self._owned()]
 
+    @property
+    def unsplit(self) -> set[str]:
+        """Names of those that take a whole gradient to move, where each rank has a share of them.
+
+        Muon makes a matrix orthogonal, in bfloat16: of shares that would be slower, and rounded otherwise.
+        """
+        return {self._names[parameter] for part, _, parameter in self._owned() if part in _UNSPLIT}
+
     def step(self, lr: float) -> None:
         """Update the parameters from their gradients, and forget the gradients."""
         for part in self._parts.values():
@@ -59,7 +67,7 @@ class Optimizer:
             RecordError: It was made by another optimizer or for another model; nothing is changed.
         """
         owners = {
-            f"{part}/{self._names[parameter]}": (optimizer, parameter)
+            f"{part}/{self._names[parameter]}": (part, optimizer, parameter)
             for part, optimizer, parameter in self._owned()
         }
         found: dict[str, dict[str, Tensor]] = {owner: {} for owner in owners}
@@ -72,9 +80,10 @@ class Optimizer:
                 )
             found[owner][name] = value
         for owner, values in found.items():
-            optimizer, parameter = owners[owner]
+            part, optimizer, parameter = owners[owner]
             optimizer.state[parameter] = {
-                name: _revived(value, parameter) for name, value in values.items()
+                name: _revived(value, parameter, unsplit=part in _UNSPLIT)
+                for name, value in values.items()
             }
 
     def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
@@ -84,11 +93,14 @@ class Optimizer:
                     yield name, optimizer, parameter
 
 
-def _revived(value: Tensor, parameter: Parameter) -> Tensor | int:
+_UNSPLIT = {"muon"}
+
+
+def _revived(value: Tensor, parameter: Parameter, *, unsplit: bool) -> Tensor | int:
     """As an optimizer holds it: what counts in integers (bitsandbytes) takes no tensor."""
     if value.ndim == 0:
         return value.clone() if value.is_floating_point() else int(value)
-    return share_like(parameter, value.to(parameter.device)).clone()
+    return share_like(parameter, value.to(parameter.device), unsplit=unsplit).clone()
 
 
 def adamw(

@@ -17,7 +17,7 @@ All functions are collective where a model is in pieces, and do nothing where it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, Partial, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, distribute_tensor
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -128,8 +128,13 @@ def state_of(model: PreTrainedModel) -> Mapping[str, Tensor]:
     return {name: copies[id(tensor)] for name, tensor in tensors.items()}
 
 
-def sum_gradients(model: PreTrainedModel) -> None:
-    """Add up the ranks' gradients, and leave each rank those of its shares; while the model is whole."""
+def sum_gradients(model: PreTrainedModel, unsplit: Collection[str] = ()) -> None:
+    """Add up the ranks' gradients, and leave each rank those of its shares; while the model is whole.
+
+    Args:
+        model: Which.
+        unsplit: Parameters of whose gradient each rank gets all.
+    """
     shards = _sharded.get(model)
     if shards is None:
         return
@@ -142,7 +147,8 @@ def sum_gradients(model: PreTrainedModel) -> None:
         parameter.grad = None
         assert isinstance(share, DTensor)
         summed = DTensor.from_local(own, shards.mesh, [Partial()], run_check=False)
-        share.grad = summed.redistribute(placements=share.placements)
+        to = [Replicate()] if name in unsplit else share.placements
+        share.grad = summed.redistribute(placements=to)
 
 
 def forget_gradients(model: PreTrainedModel) -> None:
@@ -153,12 +159,12 @@ def forget_gradients(model: PreTrainedModel) -> None:
             share.grad = None
 
 
-def share_like(share: Tensor, value: Tensor) -> Tensor:
-    """Of a tensor that every rank has, this rank's share, laid out like another's."""
+def share_like(share: Tensor, value: Tensor, *, unsplit: bool = False) -> Tensor:
+    """Of a tensor that every rank has, this rank's share, laid out like another's; or all, if unsplit."""
     if not isinstance(share, DTensor) or value.shape != share.shape:
         return value
-    here = value.to(share.device)
-    return distribute_tensor(here, share.device_mesh, share.placements, src_data_rank=None)
+    to = [Replicate()] if unsplit else share.placements
+    return distribute_tensor(value.to(share.device), share.device_mesh, to, src_data_rank=None)
 
 
 def full(value: Tensor) -> Tensor:

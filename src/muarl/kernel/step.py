@@ -292,7 +292,7 @@ class Trainer:
         """Those of all ranks, if the loss is one to learn from: they all find the same."""
         if not math.isfinite(loss):
             self._refuse(f"the loss is {loss}")
-        sum_gradients(self.model)
+        sum_gradients(self.model, self.optimizer.unsplit)
 
     def _update(self, lr: float | None) -> float:
         norm = full(
