@@ -101,11 +101,12 @@ def test_L9_a_rank_that_dies_ends_the_run_which_one_and_four_go_on_with(tmp_path
         assert not list((tmp_path / folder).glob("episodes.rank*")), "all is in the run's journal"
 
 
+USER = {"model": {"tiny": {"num_layers": 2}}, "cold_start": {"episodes": 300}}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"engine": "vllm"}, "engine: vllm runs in one process"),
     ({"grpo": {**SHORT["grpo"], "mode": "asynchronous"}}, "asynchronous is not carried out"),
     ({"kernel": {"optimizer_bits": 8}}, "8-bit states are not shared out"),
-    ({"user": {"model": {}}, "user_model": {}}, "a user who is a model is not played"),
+    ({"user": {"model": {}}, "user_model": USER}, "a user who is a model is not played"),
     ({"grpo": {**SHORT["grpo"], "credit": {"checklist": {}}}}, "checklist credit is not measured"),
 ]
 

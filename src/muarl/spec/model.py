@@ -66,7 +66,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 class PolicyModelSpec(ModelSpec):
-    """The policy's model: `tiny` or `path`, and what of it is trained."""
+    """The policy's model: `tiny` or `path`, where it is trained, and what of it."""
 
     model_config = ConfigDict(
         json_schema_extra={
