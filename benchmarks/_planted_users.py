@@ -19,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain, load_domain
 from muarl.measure.episodes import EpisodeReader
@@ -32,6 +31,7 @@ from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import run_round
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import KnobsSpec, TaskSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec

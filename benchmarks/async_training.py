@@ -12,7 +12,8 @@ loss, so that all that is sampled is trained on and both modes do the same work.
     speedup               Trained tokens per second, asynchronous over on policy.
     lag_max, lag_mean     Versions between what sampled and what learned, asynchronous.
     overlap               Share of the seconds of updates and weight syncs in which dialogues were under way.
-    tokens per second     Of all iterations, from the first dialogue's beginning to the last update's end.
+    tokens per second     Of all iterations, from the first dialogue's beginning to the last update's end;
+                          sampled are those of the dialogues that the iterations took.
 
 `threads` is 1: on two cores sampler and trainer have one each, whatever the mode.
 """
@@ -102,7 +103,7 @@ def _changed(located: Located[RunSpec], **changes: Any) -> Located[RunSpec]:
 
 def _rates(lines: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = sum(line["wall_s"] for line in lines)
-    sampled = sum(line["observed"]["sampled_tokens"] for line in lines)
+    sampled = sum((line["sampled_tokens_per_s"] or 0) * line["rollout_s"] for line in lines)
     trained = sum(line.get("trained_tokens", 0) for line in lines)
     learning = sum(line["learn_s"] + line["sync_s"] for line in lines)
     return {

@@ -29,9 +29,9 @@ from typing import Any
 
 import anyio
 
-from muarl.data.overlap import near_duplicates
 from muarl.data.proof import prove
 from muarl.domain import Domain, load_domain
+from muarl.overlap import near_duplicates
 from muarl.spec import TaskSpec
 
 DESK = Path(__file__).parents[1] / "domains" / "desk"

@@ -4,7 +4,7 @@
     python benchmarks/floors.py --only "tau2 HEAD airline" --json
 
 Each policy plays each task once, on our tools over MCP: the user says what she wants and ends the dialogue
-after the first message that the policy writes to her. `do_nothing` is what the official evaluator gives
+after the first message that the policy writes to her; in BFCL she says her fixed messages first. `do_nothing` is what the official evaluator gives
 a conversation without a tool call. NL_ASSERTION is not judged and counts as 1, as in published counts.
 
 - `floors`: set to policy to tasks with reward 1; `share` likewise as shares; `tasks`: how many a set has.
@@ -24,14 +24,18 @@ from pathlib import Path
 
 import anyio
 
+from muarl.compat.bfcl.importer import VERSIONS, write_domains
 from muarl.compat.tau.importer import Made, imported_tau1, imported_tau2
 from muarl.compat.tau.writing import write
 from muarl.data.trivial import TRIVIAL, trivial_agent
 from muarl.domain import Agent, Domain, load_domain
-from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.messages import Message, ToolCall, ToolSpec, with_rules
+from muarl.offer import Offer
 from muarl.record import Turn, UserReply
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
+from muarl.user import User
+from muarl.user.fixed import FixedUser
 
 DATA = Path(__file__).parents[2] / "shared" / "fixtures" / "data"
 MEASURED = {
@@ -45,6 +49,11 @@ MEASURED = {
     "tau2 HEAD mock base": 1,
     "tau2 v0.2.0 retail base": 7,
     "tau2 v0.2.0 airline base": 19,
+    **{
+        f"bfcl {version} {name} test": 0
+        for version in ("V3", "V4")
+        for name in ("base", "miss-func", "miss-param", "long-context")
+    },
 }
 """Reward 1 for doing nothing, from the official code; reference/benchmarks.md, section 1."""
 
@@ -69,6 +78,12 @@ def sets(data: Path, folder: Path, only: str) -> Iterator[tuple[str, Path, str]]
                 at = write(made, folder / f"{benchmark}{version}")
                 own = split in made.splits
                 yield name, at / ("domain.yaml" if own else f"{split}.yaml"), split
+    for version in VERSIONS:
+        called = f"bfcl {version.upper()}"
+        if called.startswith(only) or only.startswith(called):
+            for at, _ in write_domains(data / "bfcl" / version, folder / called):
+                if (name := f"{called} {at.name} test").startswith(only):
+                    yield name, at / "domain.yaml", "test"
 
 
 def _imports(data: Path) -> Iterator[tuple[str, str, Made]]:
@@ -80,15 +95,30 @@ def _imports(data: Path) -> Iterator[tuple[str, str, Made]]:
         yield "tau2", "v0.2.0", made
 
 
+class Once:
+    """A user who says what she wants, and is content with any answer."""
+
+    def __init__(self, goal: str) -> None:
+        self._goal = goal
+
+    async def open(self) -> UserReply:
+        return UserReply(self._goal, act="open")
+
+    async def reply(self, agent_text: str) -> UserReply:
+        return UserReply("###STOP###", stop=True, act="stop")
+
+
 async def earned(domain: Domain, task: TaskSpec, policy: str, tools: tuple[ToolSpec, ...]) -> bool:
     """Whether a policy earns 1 on a task."""
     agent: Agent = Transfer()
+    offer = Offer(tools, task, lambda name: name)
     if policy != "transfer_at_once":
-        agent = trivial_agent(policy, domain, tools, _rng(task, policy))
+        agent = trivial_agent(policy, domain, offer.tools, _rng(task, policy))
     world = domain.world_for(task)
     initial = world.fork()
-    opening = UserReply(task.goal, act="open")
-    history = [Message("system", domain.spec.rules), Message("user", task.goal)]
+    user: User = FixedUser(task.turns) if task.turns else Once(task.goal)
+    opening = await user.open()
+    history = [*with_rules(domain.spec.rules), Message("user", opening.text)]
     turns: list[Turn] = []
     async with domain.server.session(world) as session:
         while True:
@@ -97,8 +127,10 @@ async def earned(domain: Domain, task: TaskSpec, policy: str, tools: tuple[ToolS
             turn = Turn(message, sample=0, start=0, end=0, finish_reason="stop", policy_version=0)
             turns.append(turn)
             if not message.tool_calls:
-                turn.reply = UserReply("###STOP###", stop=True, act="stop")
-                break
+                turn.reply = await user.reply(message.content)
+                if turn.reply.stop:
+                    break
+                history.append(Message("user", turn.reply.text))
             for call in message.tool_calls:
                 turn.results.append(await session.call(call))
                 history.append(turn.results[-1].as_message(call.name))

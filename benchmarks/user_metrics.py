@@ -35,9 +35,9 @@ from _labelled import PARTS, cue_counts, f1, load, miscounted, mistakes
 from _planted_users import OWN_FIGURE, USERS, Panel
 
 from muarl.cli.users import is_worst
-from muarl.data.demonstrations import Unjournaled
 from muarl.measure import CATALOGUE, Measured, measure
 from muarl.measure.variance import Cell, split, squares
+from muarl.scheduler.scheduler import Unjournaled
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SEEDS = 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from typing import Any
 
 from muarl.authors import RAISED, blame, let_others_pass
@@ -139,9 +140,7 @@ def _copy(world: World, source: str, target: str) -> None:
 
 def _resolved(world: World, path: str) -> list[str]:
     """The parts of a path; one with a slot is the key that it stands for, dots and all."""
-    slots: list[str] = _SLOT.findall(path)
-    numbers = iter(range(len(slots)))
-    parts = split(_SLOT.sub(lambda _: f"{{{next(numbers)}}}", path))
+    slots, parts = _parsed(path)
 
     def named(slot: re.Match[str]) -> str:
         at = slots[int(slot[1])]
@@ -151,6 +150,14 @@ def _resolved(world: World, path: str) -> list[str]:
         raise _NoPlace(f"{at!r} is {plain(key)!r}, which names nothing, in {path!r}")
 
     return [Key(_SLOT.sub(named, part)) if _SLOT.search(part) else part for part in parts]
+
+
+@cache
+def _parsed(path: str) -> tuple[Sequence[str], Sequence[str]]:
+    """The slots of a declared path, and its parts with the numbers of slots in them."""
+    slots: list[str] = _SLOT.findall(path)
+    numbers = iter(range(len(slots)))
+    return slots, split(_SLOT.sub(lambda _: f"{{{next(numbers)}}}", path))
 
 
 def _found(world: World, parts: Sequence[str]) -> Any:

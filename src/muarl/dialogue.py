@@ -15,13 +15,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 
 from muarl.acting import Acting
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
-from muarl.messages import Message, ToolSpec
+from muarl.messages import Message, ToolSpec, with_rules
 from muarl.model_user import ModelSpeaker
+from muarl.offer import Offer
 from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
@@ -137,7 +139,8 @@ class Dialogue:
             waits.now = "the start of the tool server"
             async with AsyncExitStack() as held:
                 session = await held.enter_async_context(self._server.session(self._world))
-                self._log.tools = list(session.tools)
+                offer = Offer(session.tools, self._task, self._true_name)
+                self._log.tools = list(offer.tools)
                 if self._user_server is not None:
                     waits.now = "the start of the user's tool server"
                     device = self._user_server.session(self._world)
@@ -145,7 +148,7 @@ class Dialogue:
                 if self._domain.spec.keeps_state:
                     self._start = diff(self._initial, self._world)
                     self._initial = self._world.fork()
-                outcome = await self._talk(session)
+                outcome = await self._talk(session, offer)
                 waits.now = "the end of the tool session"
             waits.now = "the gold world"
             verdict = await self._domain.judge(
@@ -201,15 +204,17 @@ class Dialogue:
             user_forks=hers.side.forks if hers else 0,
         )
 
-    async def _talk(self, session: ToolSession) -> Outcome:
+    async def _talk(self, session: ToolSession, offer: Offer) -> Outcome:
         log, limits = self._log, self._limits
         log.opening = await self._her(self._user.open)
+        offer.show(log.opening.shows)
+        log.tools = list(offer.tools)
         log.history = [
-            Message(role="system", content=self._domain.spec.rules),
+            *with_rules(self._domain.spec.rules),
             Message(role="user", content=log.opening.text),
         ]
         side = self._side
-        side.begin(log.history, session.tools)
+        side.begin(log.history, offer.tools)
         if log.opening.stop:
             return Outcome.ABANDONED
         while True:
@@ -228,6 +233,8 @@ class Dialogue:
                 answers = await self._run_calls(session, turn)
                 if self._called_terminal(turn):
                     return Outcome.COMPLETED
+                if self._steps_are_over():
+                    return Outcome.TRUNCATED_TURNS
             else:
                 turn.reply = await self._her(partial(self._user.reply, turn.message.content))
                 if turn.reply.stop:
@@ -235,7 +242,12 @@ class Dialogue:
                     return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
                 answers = [Message(role="user", content=turn.reply.text)]
             log.history.extend(answers)
-            side.answer(answers, log.history, session.tools)
+            if turn.reply is not None and offer.show(turn.reply.shows):
+                # The list stands before all that was said, so the prefix breaks here.
+                log.tools = list(offer.tools)
+                side.begin(log.history, offer.tools)
+            else:
+                side.answer(answers, log.history, offer.tools)
 
     async def _generate(self, prompt: list[int], max_tokens: int) -> Generation:
         turn = len(self._log.turns)
@@ -303,6 +315,13 @@ class Dialogue:
 
     def _true_name(self, called: str) -> str:
         return called if self._perturbations is None else self._perturbations.true_name(called)
+
+    def _steps_are_over(self) -> bool:
+        most = self._domain.spec.max_steps
+        if most is None:
+            return False
+        in_a_row = takewhile(lambda turn: turn.message.tool_calls, reversed(self._log.turns))
+        return sum(1 for _ in in_a_row) > most
 
     def _called_terminal(self, turn: Turn) -> bool:
         terminal = self._domain.spec.terminal

@@ -13,7 +13,8 @@ from muarl.base_world import base_world
 from muarl.device import InStep, Sync, device_server, synchronisation
 from muarl.domain_files import TooMuch
 from muarl.errors import SpecError, SyncError, ToolServerError
-from muarl.generated import generated_tasks
+from muarl.generated import composition_of, generated_tasks
+from muarl.goals import Composition
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
@@ -157,7 +158,7 @@ class Domain:
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, in the spec's order."""
-        if self.spec.tasks.python is not None:
+        if self.spec.tasks.generator is not None:
             return tuple(self.spec.tasks.splits)
         return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
 
@@ -366,9 +367,38 @@ class Domain:
 
     def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
         source = self.spec.tasks
-        if source.python is None:
+        if source.generator is None:
             return tuple(task for task in self._file_tasks() if task.split == split)
-        return generated_tasks(self.located, self._python, split)
+        return generated_tasks(self.located, self._python, self._apart, split)
+
+    def composition(
+        self,
+        split: str,
+        *,
+        count: int | None = None,
+        seed: int | None = None,
+        goals: str | None = None,
+    ) -> Composition:
+        """Tasks made of its goals, with axes, and why other draws were not kept.
+
+        Args:
+            split: Of the tasks.
+            count: How many; left out, as many as the domain's file says.
+            seed: Likewise.
+            goals: `file.py:name` of other goals than those that the file names.
+
+        Raises:
+            SpecError: There are no goals or no such split, or these give no such tasks.
+            ToolServerError: The tool server does not start, or died.
+        """
+        apart = self._apart()
+        return composition_of(
+            self.located, self._python, apart, split, count=count, seed=seed, goals=goals
+        )
+
+    def _apart(self) -> Domain:
+        """The same domain anew: what its servers share is bound to the event loop they are used in."""
+        return Domain(self.located)
 
 
 def load_domain(path: str | Path) -> Domain:

@@ -62,6 +62,15 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     description: str
     parameters: dict[str, Any]
 
+    def as_function(self) -> dict[str, Any]:
+        """It in the form of OpenAI's chat completions."""
+        described = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": described}
+
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of a dialogue, as the policy's chat template sees it.
@@ -81,3 +90,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tool_call_id: str | None = None
     name: str | None = None
     reasoning: str = ""
+
+
+def with_rules(rules: str) -> list[Message]:
+    """What a conversation begins with: the system prompt, or nothing where there are no rules."""
+    return [Message("system", rules)] if rules else []

@@ -7,6 +7,8 @@ import importlib
 import re
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
@@ -66,8 +68,18 @@ class PythonFolder:
             SpecError: It cannot be imported, or it raised; a ValueError says what is wrong itself.
         """
         made = self.load(reference, loc)
-        try:
+        with self.blaming(reference, loc):
             return made(*arguments)
+
+    @contextmanager
+    def blaming(self, reference: str, loc: tuple[str | int, ...]) -> Iterator[None]:
+        """Within the block code of what `reference` names runs, and what it raises is its author's.
+
+        Raises:
+            SpecError: It raised; a ValueError says what is wrong itself.
+        """
+        try:
+            yield
         except MuarlError:
             raise
         except ValidationError as error:

@@ -42,7 +42,13 @@ def test_a_setting_is_bounded(muarl: InProcess, run_file: Path, setting: str, sa
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("init", "schema")])
 def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb: str) -> None:
     Path("loop").symlink_to("loop")
-    needed = {"eval": ["--model", "x"], "rollout": ["--expert"], "export": ["--out", "x.jsonl"]}
+    needed = {
+        "eval": ["--model", "x"],
+        "rollout": ["--expert"],
+        "export": ["--out", "x.jsonl"],
+        "overlap": ["x.txt"],
+        "tasks": ["--out", "x.yaml"],
+    }
     for path in ("a" * 300, "loop"):
         words = ["tau1", "--to", "x", "--from", path] if verb == "import" else [path]
         ended = muarl(verb, *words, *needed.get(verb, []))

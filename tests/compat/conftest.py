@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tau_copies import imported
 
 from muarl.compat.conformance import UpstreamData
 
@@ -21,3 +22,24 @@ def fixtures() -> Path:
 @pytest.fixture(scope="session")
 def upstream(fixtures: Path) -> UpstreamData:
     return UpstreamData(fixtures / "data")
+
+
+@pytest.fixture(scope="session")
+def published(fixtures) -> Path:
+    """The published entries; what needs them is skipped where they are not."""
+    return fixtures / "data" / "acebench"
+
+
+@pytest.fixture(scope="session")
+def retail1(fixtures, tmp_path_factory):
+    return imported(tmp_path_factory, "tau1", fixtures / "data", "retail")
+
+
+@pytest.fixture(scope="session")
+def telecom(fixtures, tmp_path_factory):
+    return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "telecom")
+
+
+@pytest.fixture(scope="session")
+def mock(fixtures, tmp_path_factory):
+    return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "mock")

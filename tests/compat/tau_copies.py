@@ -11,10 +11,12 @@ from muarl.cli import main
 from muarl.domain import Domain, load_domain
 
 
-def imported(folders: pytest.TempPathFactory, benchmark: str, data: Path, domain: str) -> Domain:
+def imported(
+    folders: pytest.TempPathFactory, benchmark: str, data: Path, domain: str, *options: str
+) -> Domain:
     folder = folders.mktemp(benchmark)
     say = ["import", benchmark, "--from", str(data), "--to", str(folder), "--domain", domain]
-    assert main(say) == 0
+    assert main([*say, *options]) == 0
     return load_domain(folder / domain)
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from tau_copies import imported, tau2_copy
+from tau_copies import tau2_copy
 
 from muarl.cli import main
 from muarl.compat.tau.databases import tau2_environment
@@ -19,21 +19,6 @@ from muarl.record import Turn, UserReply
 from muarl.spec.user import UserSpec
 from muarl.testing import chat_answer, http_server, play_agents
 from muarl.world import plain
-
-
-@pytest.fixture(scope="session")
-def retail1(fixtures, tmp_path_factory):
-    return imported(tmp_path_factory, "tau1", fixtures / "data", "retail")
-
-
-@pytest.fixture(scope="session")
-def telecom(fixtures, tmp_path_factory):
-    return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "telecom")
-
-
-@pytest.fixture(scope="session")
-def mock(fixtures, tmp_path_factory):
-    return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "mock")
 
 
 def turn(message: Message, *, results=(), reply: UserReply | None = None) -> Turn:

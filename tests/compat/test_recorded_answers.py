@@ -10,10 +10,16 @@ import pytest
 from muarl.compat.conformance import Tally, replayed
 from muarl.errors import RecordError
 
-EACH = 6
+EACH = 8
 """Records of a file: enough to meet every tool, few enough for seconds."""
 
 FILES = [
+    "acebench_agent_fuzz_dev",
+    "acebench_agent_repaired_dev",
+    "acebench_en_agent_multi_step_dev",
+    "acebench_en_agent_multi_turn_dev",
+    "acebench_zh_agent_multi_step_dev",
+    "acebench_zh_agent_multi_turn_dev",
     "tau1_airline_fuzz_dev",
     "tau1_airline_test_dev",
     "tau1_retail_fuzz_dev",
@@ -48,11 +54,23 @@ def test_a_record_of_an_unknown_benchmark_is_an_error_that_names_the_known_ones(
         replayed({"benchmark": "chess"}, upstream)
 
 
+def first_record(fixtures, name):
+    with (fixtures / f"{name}.jsonl").open() as lines:
+        return json.loads(next(lines))
+
+
 def test_a_wrong_answer_is_counted_and_shown(fixtures, upstream):
-    with (fixtures / "tau1_retail_test_dev.jsonl").open() as lines:
-        record = json.loads(next(lines))
+    record = first_record(fixtures, "tau1_retail_test_dev")
     record["actions"][0]["output"] = "somebody else"
     tally = Tally()
     tally.add("here", record, upstream)
     assert tally.summary()["gold"] < 1
     assert "official 'somebody else'" in tally.wrong[0]
+
+
+def test_a_wrong_verdict_is_counted(fixtures, upstream):
+    record = first_record(fixtures, "acebench_en_agent_multi_turn_dev")
+    record["end_to_end_valid"] = not record["end_to_end_valid"]
+    tally = Tally()
+    tally.add("here", record, upstream)
+    assert tally.summary()["evaluator"] == 0

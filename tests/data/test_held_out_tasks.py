@@ -10,12 +10,12 @@ from dialogue_kit import renderer
 from proof_shop import generated, with_expert
 from spec_files import write_all
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import HeldOut, evaluation_tasks, refuse_near_duplicates
 from muarl.record import Outcome
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import FactSpec, PredicateSpec, RequestSpec, RunSpec, UserGoalSpec
 from muarl.testing import ScriptedPolicy

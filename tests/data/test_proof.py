@@ -248,7 +248,7 @@ async def test_trivial_policies_are_tried_as_if_they_were_trained(folder: Path) 
     spoil(
         folder / "domain.yaml",
         "reward:",
-        "training_reward:\n  - count: {of: turns, at_least: 1}\nreward:",
+        "training_reward:\n  - count: {of: turns, at_least: 2}\nreward:",
     )
     proof = await prove(load_domain(folder))
     assert proof.floor["do_nothing"]["train"].value == 0

@@ -167,6 +167,35 @@ async def test_a_fact_that_a_tool_finds_from_what_is_told_can_be_known(folder: P
     assert said(await prove(load_domain(folder))) == []
 
 
+async def test_a_fact_is_found_among_many_values_by_the_names_they_stand_under(
+    folder: Path,
+) -> None:
+    """A record of forty fields would use up all tries, were each value asked of each tool."""
+    no_crash(folder)
+    spoil(folder / "domain.yaml", "disclose: {order_id: on_request}", "disclose: {order_id: never}")
+    spoil(
+        folder / "tasks.yaml",
+        "      requests:",
+        "      facts: [{id: account, value: A7}]\n      requests:",
+    )
+    spoil(
+        folder / "domain.yaml",
+        'open: ["I want to {request}."]',
+        'open: ["I am {account}, I want to {request}."]',
+    )
+    spoil(
+        folder / "tools.py",
+        "    @server.tool()\n    async def cancel",
+        "    @server.tool()\n    async def customer(account: str) -> dict[str, str]:\n"
+        "        many = {f'f{i}': f'v{i}' for i in range(40)}\n"
+        "        return {**many, 'customer': 'C-9'} if account == 'A7' else many\n\n"
+        "    @server.tool()\n    async def orders_of(customer: str) -> dict[str, list[dict[str, str]]]:\n"
+        "        return {'orders': [{'number': 'W1'}] if customer == 'C-9' else []}\n\n"
+        "    @server.tool()\n    async def cancel",
+    )
+    assert said(await prove(load_domain(folder))) == []
+
+
 async def test_what_the_rules_say_need_not_be_told(folder: Path) -> None:
     spoil(folder / "domain.yaml", "disclose: {order_id: on_request}", "disclose: {order_id: never}")
     spoil(folder / "domain.yaml", "rules: Be kind.", "rules: Be kind. The order is always W1.")

@@ -9,7 +9,6 @@ from dialogue_kit import Sampler, ids_of, renderer
 from phone_kit import Handy, phone_task, use, write_phones
 
 from muarl.cli.init import write
-from muarl.data.demonstrations import demonstrations
 from muarl.data.role_reversal import role_reversed
 from muarl.dialogue import Dialogue
 from muarl.domain import Domain, load_domain
@@ -19,6 +18,7 @@ from muarl.record import Episode
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ModelUserSpec, UserKindSpec
+from muarl.synth.demonstrations import demonstrations
 from muarl.testing import build_key
 from muarl.train.user_grpo import user_token_drift
 

@@ -10,7 +10,6 @@ import anyio
 import anyio.lowlevel
 from dialogue_kit import Sampler
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.domain import Domain, load_domain
 from muarl.messages import Message, ToolCall
 from muarl.policy import GenerateRequest, Generation
@@ -18,6 +17,7 @@ from muarl.record import Episode
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 

@@ -10,11 +10,11 @@ import pytest
 from dialogue_kit import Sampler
 from seeded_desk import desk, renderer
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.messages import Message
 from muarl.record import Episode
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec
 

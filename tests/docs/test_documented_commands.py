@@ -46,10 +46,13 @@ PLAN = [
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
     ".venv/bin/muarl check domains/library",
+    ".venv/bin/muarl check domains/telecom",
+    ".venv/bin/muarl check domains/retail",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     f"{RANKS} {FEW} --out runs/two-ranks --overwrite",
+    ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
     f"{ROLL_OUT} --shard 2/2 --overwrite",
@@ -61,6 +64,8 @@ PLAN = [
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
+    ".venv/bin/muarl synth specs/synth.yaml --overwrite",
+    ".venv/bin/muarl tasks domains/desk --goals goals.py:goals --count 60 --out runs/desk-goals.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
     ".venv/bin/python benchmarks/user_metrics.py --runs runs/users --tasks 200",
@@ -80,8 +85,11 @@ ELSEWHERE = {
     ".venv/bin/muarl import tau1 --from ../tau-bench --to benchmarks-tau1": "needs a copy; "
     "tests/compat/test_import_tau.py imports what is recorded",
     ".venv/bin/muarl import tau2 --from ../tau2-bench --to benchmarks-tau2": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
+    ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
+    "benchmarks/contamination.py does",
     "make test": "what runs this",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
@@ -174,7 +182,7 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
     assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
     assert "reward" not in marked
-    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset"):
+    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset", "domains/retail"):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (grid,) = (out for command, out in said.items() if "grid-expert" in command)
     assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())

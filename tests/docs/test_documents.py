@@ -20,14 +20,17 @@ from muarl.spec import (
     DomainSpec,
     GridSpec,
     RunSpec,
+    SynthSpec,
     TasksFile,
     load_domain_spec,
     load_grid,
     load_run,
+    load_synth,
     load_task_files,
 )
 from muarl.spec.kinds import kind_of
 
+LOADERS: dict[str, Any] = {"run": load_run, "grid": load_grid, "synth": load_synth}
 IN_YAML = [block for block in blocks() if block.language == "yaml"]
 IN_PYTHON = [block for block in blocks() if block.language == "python"]
 
@@ -39,7 +42,7 @@ def place(block: Block) -> str:
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
 def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     document = YAML(typ="safe", pure=True).load(block.text)
-    models = (RunSpec, DomainSpec, TasksFile, GridSpec)
+    models = (RunSpec, DomainSpec, TasksFile, GridSpec, SynthSpec)
     model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     if "defaults" in document:  # no task is whole without them
         TasksFile.model_validate(document, strict=True)
@@ -69,7 +72,7 @@ def test_every_shipped_spec_loads() -> None:
     assert runs
     assert domains
     for path in runs:
-        load_grid(path) if kind_of(path) == "grid" else load_run(path)
+        LOADERS[kind_of(path)](path)
     for path in domains:
         load_task_files(load_domain_spec(path))
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import TRIVIAL, trivial_agent
 from muarl.domain import Agent, Domain, load_domain
@@ -22,6 +21,7 @@ from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import RequestSpec, TaskSpec
 from muarl.spec.run import RolloutSpec

@@ -69,6 +69,7 @@ LEAVES: list[dict[str, Any]] = [
     {"count": {"of": "questions", "at_most": 1}},
     {"count": {"of": "tool_errors", "at_least": 1, "at_most": 2}},
     {"confirmed": {}},
+    {"preceded": {"by": "look", "same": ["order_id"]}},
     {"confirmed": {"tools": ["look"]}},
     {"judge": {"criterion": "It was kind.", "model": "m", "base_url_env": "JUDGE"}},
     {"python": {"function": "own.py:check", "arguments": {"a": 1}}},
@@ -192,7 +193,7 @@ def predicate(data: st.DataObject) -> PredicateSpec | None:
 
 
 def composed(data: st.DataObject, depth: int) -> dict[str, Any]:
-    kind = data.draw(st.sampled_from(["all", "any", "not", "weighted"])) if depth else ""
+    kind = data.draw(st.sampled_from(["all", "any", "share", "not", "weighted"])) if depth else ""
     if not kind:
         return copy.deepcopy(data.draw(st.sampled_from(LEAVES)))
     if kind == "not":

@@ -15,10 +15,10 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from _planted_users import OWN_FIGURE, USERS, Panel
 from measure_kit import CITY, ORDER
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.measure import Transcript, measure
 from muarl.measure.probe import FalseClaims
 from muarl.messages import Message, ToolCall
+from muarl.scheduler.scheduler import Unjournaled
 
 TASKS = 24
 

@@ -114,7 +114,7 @@ class FakeVllm:
     def _generate(self, asked: dict[str, Any]) -> Any:
         adapter = asked.get("model")
         if adapter is not None and adapter not in (self.adapters or {}):
-            return HttpAnswer(404, b'{"error": "The model does not exist."}')
+            return HttpAnswer(404, f"The model `{adapter}` does not exist.".encode())
         weights = (self.adapters or {}).get(adapter, self.weights)
         sampling = asked["sampling_params"]
         assert sampling["ignore_eos"] is True

@@ -164,6 +164,21 @@ class TestFaults:
         assert done == 60
         assert len(plan.drawn) > 4
 
+    async def test_a_404_that_answers_another_request_loses_no_message_nor_its_server(self) -> None:
+        plan = FaultPlan(["swapped"], rate=0.0)
+        async with fake_vllm(plan=plan, keep=True) as (fake,), policy_of([fake]) as policy:
+            assert fake.server.requests[-1].path.endswith("lora_adapter"), "which it answered 404"
+            generate = fake._generate
+
+            def no_more_faults(asked: dict[str, Any]) -> Any:
+                plan.rate = 0.0
+                return generate(asked)
+
+            fake._generate = no_more_faults  # type: ignore[method-assign]
+            plan.rate = 1.0
+            await policy.generate(ask())
+        assert plan.drawn["swapped"] == 1
+
     async def test_an_endpoint_that_is_gone_is_left_alone_and_its_dialogues_move(self) -> None:
         async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
             home = policy._fleet.ranked("d")[0]

@@ -179,6 +179,39 @@ def test_the_share_of_writes_that_the_user_confirmed(
     assert found({"confirmed": {"tools": ["other"]}}, turns)[0] is None
 
 
+LOOK = ("look", {"order_id": "W1"}, False)
+CHANGE = ("cancel", {"order_id": "W1"}, False)
+
+
+@pytest.mark.parametrize(
+    ("calls", "score"),
+    [
+        ([], None),
+        ([LOOK], None),
+        ([("cancel", {"order_id": "W1"}, True)], None),
+        ([LOOK, CHANGE], 1.0),
+        ([CHANGE, LOOK], 0.0),
+        ([("look", {"order_id": "W1"}, True), CHANGE], 0.0),
+        ([("look", {"order_id": "W2"}, False), CHANGE], 0.0),
+        ([LOOK, CHANGE, ("cancel", {"order_id": "W2"}, False)], 0.5),
+    ],
+)
+def test_the_share_of_calls_that_another_came_before(
+    calls: list[tuple[str, dict[str, Any], bool]], score: float | None
+) -> None:
+    rule = {"preceded": {"by": "look", "same": ["order_id"]}}
+    assert found(rule, [turn("", call) for call in calls])[0] == score
+    assert found(rule, [turn("", *calls)])[0] == score, "calls of one message are in order too"
+    elsewhere = {"preceded": {"by": "look", "tools": ["other"]}}
+    assert found(elsewhere, [turn("", *calls)])[0] is None
+
+
+def test_a_call_without_its_lookup_is_named() -> None:
+    rule = {"preceded": {"by": "look", "same": ["order_id"]}}
+    said = found(rule, [turn("", LOOK, CHANGE, ("cancel", {"order_id": "W2"}, False))])[1]
+    assert said == "look came before 1 of 2 calls; not before cancel {'order_id': 'W2'}"
+
+
 def test_a_predicate_that_trips_is_the_authors_error_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -35,6 +35,10 @@ def share(value: float) -> tuple[dict[str, Any], Any]:
         ({"any": [NO, NO]}, 0),
         ({"any": [NO, NEITHER]}, 0),
         ({"any": [NEITHER]}, None),
+        ({"share": [YES, NO, NO, YES]}, 0.5),
+        ({"share": [YES, NEITHER]}, 1),
+        ({"share": [{"share": [YES, NO]}, YES]}, 0.75),
+        ({"share": [NEITHER]}, None),
         ({"not": NO}, 1),
         ({"not": YES}, 0),
         ({"not": NEITHER}, None),
@@ -49,6 +53,12 @@ def test_a_part_that_decides_is_named_with_its_reason() -> None:
     result = judged({"all": [YES, {"not": {"never_called": {"tool": "look"}}}]})
     assert result.name == "all (gold_world, not never_called look)"
     assert result.reason == ("not never_called look: never_called look: look was called 0 times")
+
+
+def test_a_share_says_what_it_lacks() -> None:
+    result = judged({"share": [YES, {"called": {"tool": "look"}}]})
+    assert result.name == "share", "whatever it is made of: one name, one mean"
+    assert result.reason == "1 of 2 hold; called look: look was not called successfully"
 
 
 @pytest.mark.parametrize(

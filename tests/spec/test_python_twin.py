@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_spec_dump import ids, json, predicates, text
 
-from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, load_spec
+from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, SynthSpec, load_spec
 from muarl.spec.base import Spec
 from muarl.spec.schema import KINDS
 
@@ -102,11 +102,26 @@ grids = st.fixed_dictionaries(
         "tasks": st.integers(1, 9),
     },
 )
+agents = st.one_of(
+    st.just({"expert": {}}),
+    st.fixed_dictionaries({"model": text}),
+    st.builds(lambda m: {"llm": {"base_url": "http://a/v1", "model": m}}, text),
+)
+synths = st.fixed_dictionaries(
+    {"version": st.just(1), "domain": text, "agent": agents},
+    optional={
+        "user": users,
+        "verify": st.fixed_dictionaries({"rules": st.lists(predicates, max_size=2)}),
+        "dialogues": st.integers(1, 9),
+        "licence": text.filter(bool),
+    },
+)
 FILES: dict[type[Spec], st.SearchStrategy[dict[str, Any]]] = {
     DomainSpec: domains,
     RewardFile: rewards,
     RunSpec: runs,
     GridSpec: grids,
+    SynthSpec: synths,
 }
 
 

@@ -91,7 +91,7 @@ predicates = st.recursive(
     plain_predicates,
     lambda inner: st.builds(
         lambda kind, p: {kind: p if kind == "not" else [p]},
-        st.sampled_from(["not", "all", "any"]),
+        st.sampled_from(["not", "all", "any", "share"]),
         inner,
     ),
     max_leaves=3,

@@ -71,6 +71,12 @@ def test_a_mistake_in_a_user_is_named(folder: Path, old: str, new: str, problem:
     assert any(problem in found for found in problems(with_user(folder, old, new)))
 
 
+def test_what_a_persona_alone_understands_is_an_act_of_the_domains_users(folder: Path) -> None:
+    path = folder / "domain.yaml"
+    spoil(path, "    style: plain\n", "    style: plain\n    understands: {reboot: [off and on]}\n")
+    assert any("unknown act 'reboot'" in found for found in problems(path))
+
+
 def test_a_voice_that_nobody_wrote_is_no_way_to_speak(folder: Path) -> None:
     path = folder / "domain.yaml"
     spoil(path, "    style: plain\n", "    style: plain\n    tone: formal\n")

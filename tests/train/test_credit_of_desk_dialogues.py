@@ -13,7 +13,6 @@ from seeded_desk import desk, play, renderer
 
 from muarl.credit import Measured, turn_advantages
 from muarl.credit.information import information_gains
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.progress import look_through
 from muarl.kernel.model import build_tiny_model
@@ -21,6 +20,7 @@ from muarl.kernel.step import Trainer, sample_logprobs
 from muarl.record import Episode
 from muarl.scheduler import Group, Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import GrpoSpec
 from muarl.spec.credit import ChecklistCredit, InformationCredit

@@ -113,6 +113,17 @@ def converse(talk: ScriptedUser, messages: list[str]) -> list[UserReply]:
     raise AssertionError("a scripted user waited")
 
 
+def test_a_persona_may_know_an_act_by_phrases_of_her_own_only() -> None:
+    """One who is told in plain words what others know by its name."""
+    ask = RequestSpec(ask="cancel", facts=[FactSpec(id="order", value="K4", disclose="on_request")])
+    plain = user(ask, understands={"ask:order": ["number on the box"]})
+    assert [reply.act for reply in converse(plain, ["Which order?", "The number on the box?"])] == [
+        "open",
+        "unclear",
+        "tell:order",
+    ]
+
+
 @settings(max_examples=150, deadline=None)
 @given(ledger=ledgers(), messages=AGENT, seed=st.integers(0, 2**32))
 def test_she_tells_what_is_asked_and_nothing_she_must_not(

@@ -122,6 +122,14 @@ def finite(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """A share above 0."""
+    value = finite(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share in (0, 1], got {text!r}")
+    return value
+
+
 def seed(text: str) -> int:
     """Read a seed, within the bounds that a run file's has.
 

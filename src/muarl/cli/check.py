@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextvars import copy_context
 from dataclasses import asdict
@@ -42,6 +43,7 @@ from muarl.spec.speech import language_findings, untold_findings
 
 if TYPE_CHECKING:
     from muarl.data.proof import Fuzzed, Means, Proof
+    from muarl.data.proof.finding import ProofFinding
 
 _PASSED = 3
 
@@ -242,9 +244,17 @@ def _in_words(proof: Proof) -> str:
     lines += [f"  not proved: {reason}" for reason in proof.skipped]
     lines = [in_one_line(line) for line in lines]
     lines += in_lines([finding.problem for finding in proof.findings], "; --json prints all")
+    if proof.of_benchmark:
+        lines.append(in_one_line(f"  of {proof.benchmark} itself: {_counted(proof.of_benchmark)}"))
     count = len(proof.findings)
     lines.append("sound" if proof.sound else f"{count} {'finding' if count == 1 else 'findings'}")
     return "\n".join(lines)
+
+
+def _counted(findings: Sequence[ProofFinding]) -> str:
+    """How many findings there are of each check."""
+    counts = Counter(str(finding.check) for finding in findings)
+    return f"{', '.join(f'{check} {n}' for check, n in counts.items())} (--json names them)"
 
 
 def _means(means: Means) -> str:
@@ -285,6 +295,8 @@ def _as_json(proof: Proof) -> dict[str, Any]:
         "fuzz": None if proof.fuzz is None else asdict(proof.fuzz),
         "skipped": proof.skipped,
         "findings": [_finding(f.check, f.problem, f.task_id) for f in proof.findings],
+        "benchmark": proof.benchmark,
+        "of_benchmark": [_finding(f.check, f.problem, f.task_id) for f in proof.of_benchmark],
     }
 
 

@@ -1,8 +1,9 @@
-"""`muarl import tau1|tau2|acebench --from PATH --to FOLDER`: a public benchmark's tasks as domains of muarl.
+"""`muarl import tau1|tau2|bfcl|acebench --from PATH --to FOLDER`: a public benchmark's tasks as domains.
 
-PATH is your copy of sierra-research/tau-bench (tau1), tau2-bench (tau2) or ACEBench (acebench): a checkout,
-or the folder of an installed package. Nothing is downloaded, and nothing of it is executed. Its files are recognised by
-their hashes, so that a score says of which version it is. See docs/benchmarks.md.
+PATH is your copy of sierra-research/tau-bench (tau1), tau2-bench (tau2), gorilla (bfcl) or ACEBench
+(acebench): a checkout, or the folder of an installed package. Nothing is downloaded, and nothing of it
+is executed. Its files are recognised by their hashes, so that a score says of which version it is. See
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from muarl.errors import SetupError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("benchmark", choices=("tau1", "tau2", "acebench"), help="which benchmark")
+    parser.add_argument(
+        "benchmark", choices=("tau1", "tau2", "bfcl", "acebench"), help="which benchmark"
+    )
     parser.add_argument(
         "--from", dest="source", type=Path, required=True, metavar="PATH", help="your copy of it"
     )
@@ -33,8 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--version",
-        choices=("v0.2.0", "HEAD"),
-        help="tau2: refuse tasks of another version (the paper's are those of v0.2.0)",
+        choices=("v0.2.0", "HEAD", "V3", "V4"),
+        help="tau2 (v0.2.0, HEAD) and bfcl (V3, V4): refuse tasks of another version (the paper's are "
+        "those of v0.2.0 and V3)",
     )
     parser.add_argument(
         "--policy",
@@ -53,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--judge-key-env", metavar="NAME", help="tau2: the environment variable with its key"
+    )
+    parser.add_argument(
+        "--official-checker",
+        action="store_true",
+        help="bfcl: have each dialogue judged by the installed package bfcl-eval as well, as a metric",
     )
     parser.add_argument(
         "--accept-unknown", action="store_true", help="import files of no known version as well"
@@ -78,8 +87,11 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.source.is_dir():
         raise SetupError(f"there is no folder {args.source}; --from names your copy")
+    _refuse_unfit(args)
     if args.benchmark == "acebench":
         return _import_acebench(args)
+    if args.benchmark == "bfcl":
+        return _import_bfcl(args)
     if (args.judge_model is None) != (args.judge_url is None):
         raise SetupError("--judge-model and --judge-url go together")
     if args.benchmark == "tau1":
@@ -119,13 +131,44 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+_VERSIONS = {"tau2": ("v0.2.0", "HEAD"), "bfcl": ("V3", "V4")}
+
+
+def _refuse_unfit(args: argparse.Namespace) -> None:
+    """Options that the benchmark has not."""
+    if args.domains and args.benchmark in ("acebench", "bfcl"):
+        raise SetupError(
+            f"{args.benchmark} has no --domain: its domains are made of what tasks have in common"
+        )
+    known = _VERSIONS.get(args.benchmark, ())
+    if args.version is not None and args.version not in known:
+        raise SetupError(
+            f"{args.benchmark} has no version {args.version!r} to choose"
+            + (f"; versions: {' and '.join(known)}" if known else "")
+        )
+    if args.official_checker and args.benchmark != "bfcl":
+        raise SetupError("--official-checker is for bfcl")
+
+
+def _import_bfcl(args: argparse.Namespace) -> int:
+    from muarl.compat.bfcl.importer import write_domains
+
+    written = write_domains(
+        args.source,
+        args.to,
+        version=None if args.version is None else args.version.lower(),
+        accept_unknown=args.accept_unknown,
+        official_checker=args.official_checker,
+        overwrite=args.overwrite,
+    )
+    for folder, what in written:
+        answer(f"{folder}: {what}")
+    return 0
+
+
 def _import_acebench(args: argparse.Namespace) -> int:
     from muarl.compat.acebench.importer import write_domains
 
-    if args.domains:
-        raise SetupError(
-            "acebench has no --domain: its domains are made of what tasks have in common"
-        )
     written = write_domains(
         args.source, args.to, accept_unknown=args.accept_unknown, overwrite=args.overwrite
     )

@@ -21,7 +21,7 @@ from muarl.cli._which import all_tasks, task_of, unknown, wrong
 from muarl.errors import SetupError
 from muarl.spec import load_run
 from muarl.spec.run import RolloutSpec, RunSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import modelless_user
 
 if TYPE_CHECKING:
     from muarl.cli._terminal import Terminal
@@ -162,8 +162,7 @@ async def _as_agent(
 
     key = _key(args.seed, task)
     renderer = byte_renderer()
-    scripted = UserSpec(scripted=ScriptedUserSpec())
-    who = scripted if of_run is None else of_run.user
+    who = modelless_user([task]) if of_run is None else of_run.user
     name, kind = who.draw(generator(args.seed, "play", "user of the pool"))
     user = domain.user(kind, task, persona, episode_seed(key, "user"))
     limits = byte_limits(RolloutSpec() if of_run is None else of_run.rollout)

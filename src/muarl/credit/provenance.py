@@ -40,7 +40,7 @@ def uses(episode: Episode) -> list[Use]:
                 if source >= 0:
                     pair = (source, position)
                     found[pair] = found.get(pair, False) or result.is_error
-        heard.append(_answer(turn))
+        heard.append(read(answer_of(turn)))
     return [Use(*pair, failed) for pair, failed in found.items()]
 
 
@@ -56,15 +56,16 @@ def unheard(episode: Episode) -> bool:
             for wanted in map(read, _values(call.arguments) if result.is_error else ()):
                 if wanted.tokens and not any(text.may_say(wanted) for text in said):
                     return True
-        said.append(_answer(turn))
+        said.append(read(answer_of(turn)))
     return False
 
 
-def _answer(turn: Turn) -> Reading:
+def answer_of(turn: Turn) -> str:
+    """All that answered a turn's message: tools, or the user."""
     texts = [result.content for result in turn.results]
     if turn.reply is not None:
         texts.append(turn.reply.text)
-    return read("\n".join(texts))
+    return "\n".join(texts)
 
 
 def _first(heard: Sequence[Reading], wanted: Reading) -> int:

@@ -4,7 +4,8 @@ The first that applies, of the classes of FAMA (arXiv 2604.25135) as far as a re
 
     truncated       a cap ended it
     abandoned       the user lost patience
-    rules_broken    a `never_called`, `never_said`, `confirmed` or `not` of the reward does not hold
+    rules_broken    a `never_called`, `never_said`, `confirmed`, `preceded` or `not` of the reward does
+                    not hold
     invented        a call failed, and one of its arguments had been said by nobody
     failed_call     a call failed otherwise: a result misread, a tool misused
     stopped_early   something was to be changed, and nothing was
@@ -18,7 +19,7 @@ from muarl.record import Episode, Outcome
 from muarl.spec import TaskSpec
 from muarl.spec.curriculum import FailureClass
 
-_FORBIDDING = ("never_called", "never_said", "confirmed", "not")
+_FORBIDDING = ("never_called", "never_said", "confirmed", "preceded", "not")
 _SOLVED = 1 - 1e-9
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
-from muarl.data.overlap import deed_of, near_duplicates
 from muarl.data.trivial import trivial_agent
 from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.model_user import UserModel
+from muarl.overlap import NearDuplicates, Pair, deed_of
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -133,7 +133,7 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
 
     Args:
         domain: The domain.
-        run: Says which tasks, and which are trained on.
+        run: Says which tasks, which are trained on, and whether an overlap is accepted.
         trained: Further splits that the policy was trained on, in an earlier run.
 
     Raises:
@@ -148,7 +148,7 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
         for identity in (task.id, deed_of(task))
     }
     shared = [task.id for task in tasks if {task.id, deed_of(task)} & seen]
-    if shared:
+    if shared and run.overlap.accepted is None:
         message = (
             f"split {run.eval.split!r} shares {len(shared)} tasks with what is trained on "
             f"({', '.join(sorted(training))}), such as {shared[0]!r}; evaluate on another split"
@@ -170,18 +170,24 @@ def refuse_near_duplicates(domain: Domain, run: RunSpec, trained: Collection[str
     Raises:
         SpecError: Names the first pairs.
     """
-    splits = sorted(training_splits(run) | set(trained))
-    practised = [task for split in splits for task in domain.tasks(split)]
-    evaluated = domain.tasks(run.eval.split)[: run.eval.episodes]
-    across = [
-        pair
-        for pair in near_duplicates([*practised, *evaluated])
-        if pair.first.split in splits and pair.second.split == run.eval.split
-    ]
-    if across:
+    across = trained_and_evaluated(domain, run, trained)
+    if across and run.overlap.accepted is None:
         named = ", ".join(f"{p.second.id!r} like {p.first.id!r}" for p in across[:_NAMED])
         message = (
             f"split {run.eval.split!r} has {len(across)} tasks nearly the same as some that are "
             f"trained on ({named}); evaluate on other tasks"
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
+
+
+def trained_and_evaluated(
+    domain: Domain, run: RunSpec, trained: Collection[str] = ()
+) -> list[Pair]:
+    """Pairs of a task that is trained on and one that is evaluated, the same or nearly; arguments as above."""
+    splits = sorted(training_splits(run) | set(trained))
+    practised = [task for split in splits for task in domain.tasks(split)]
+    evaluated = domain.tasks(run.eval.split)[: run.eval.episodes]
+    seen = NearDuplicates()
+    for task in practised:
+        seen.add(task)
+    return [pair for task in evaluated for pair in seen.like(task)]

@@ -26,7 +26,8 @@ def _discreet(view: View) -> bool | None:
     guarded = [fact for fact in view.facts if fact.disclose != "volunteer"]
     if not guarded:
         return None
-    kept = {fact for fact in guarded if fact.disclose == "never"}
+    hers = {fact.value for fact in view.facts if fact.disclose != "never"}
+    kept = {fact for fact in guarded if fact.disclose == "never" and fact.value not in hers}
     told = {fact for turn in view.user for fact in turn.tells}
     return not kept & told and not any(map(is_premature, view.user))
 

@@ -35,14 +35,6 @@ class EpisodeReader:
         self._user = user
         self._policy = policy
         self._vocabularies: dict[str, dict[str, tuple[str, ...]]] = {}
-        script = domain.spec.user
-        understands = script.understands if script is not None else {}
-        self._asked_by = {
-            act.removeprefix("ask:"): tuple(phrases)
-            for act, phrases in understands.items()
-            if act.startswith("ask:")
-        }
-        self._phrases = {cue: tuple(understands[cue]) for cue in _CUES if cue in understands}
 
     def read(self, episodes: Iterable[Episode]) -> Iterator[Transcript]:
         """Transcripts of stored episodes, in order.
@@ -71,6 +63,7 @@ class EpisodeReader:
     def before(self, task: TaskSpec, persona: str) -> Transcript:
         """A dialogue before it begins: what its user knows and wants."""
         manner = self._domain.spec.personas[persona]
+        heard = self._heard(manner)
         own = task.user.facts if task.user is not None else []
         return Transcript(
             id="",
@@ -80,20 +73,27 @@ class EpisodeReader:
             instruction=task.goal,
             facts=self._facts(own, task, manner),
             goals=self._goals(task, manner),
-            phrases=self._phrases,
+            phrases={cue: phrases for cue, phrases in heard.items() if cue in _CUES},
             changes_mind=manner.changes_mind,
         )
+
+    def _heard(self, persona: PersonaSpec) -> dict[str, tuple[str, ...]]:
+        """The phrases by which a persona knows what the policy does, by act."""
+        script = self._domain.spec.user
+        known = {} if script is None else script.heard_by(persona).understands
+        return {act: tuple(phrases) for act, phrases in known.items()}
 
     def _facts(
         self, facts: Iterable[FactSpec], task: TaskSpec, persona: PersonaSpec
     ) -> tuple[Fact, ...]:
         others = self._vocabulary(task.split)
+        heard = self._heard(persona)
         return tuple(
             Fact(
                 id=fact.id,
                 value=fact.value,
                 disclose=disclosure(fact, persona),
-                asked_by=self._asked_by.get(fact.id, ()),
+                asked_by=heard.get(f"ask:{fact.id}", ()),
                 others=others.get(fact.id, ()),
             )
             for fact in facts

@@ -215,7 +215,16 @@ class _Reader:
         said = read(line.text)
         tells = tuple(fact for fact, value in self._facts if said.says(value))
         first = tuple(fact for fact in tells if fact not in self._told)
-        unasked = tuple(fact for fact in first if fact.id not in self._asked)
+        # Of two facts with one value, an order that is numbered like the account, one was asked for.
+        open_to_her = {
+            fact.value for fact in tells if fact.id in self._asked or fact.disclose == "volunteer"
+        }
+        unasked = tuple(
+            fact
+            for fact in first
+            if fact.id not in self._asked
+            and (fact.disclose == "volunteer" or fact.value not in open_to_her)
+        )
         for use in line.uses:
             self._known |= entities(use.result)
         self._fulfil(line.uses)

@@ -45,7 +45,8 @@ class PersonPolicy:
             if message.role != "assistant":
                 await self._person.hear(message.name or message.role, message.content)
         self._read = len(request.history)
-        said = await self._write(request.history[0].content)
+        first = request.history[0]
+        said = await self._write(first.content if first.role == "system" else "")
         if said is None:
             self.left = True
             raise PolicyError("the person who plays the agent has left")

@@ -41,8 +41,8 @@ from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
 from muarl.policy.vllm_load import LoadReader
 from muarl.policy.vllm_process import nothing_outlives_us, tmpfs
-from muarl.policy.vllm_served_adapters import ServedAdapters
-from muarl.policy.vllm_start import HOW_TO_ADAPT, HOW_TO_SYNC, ServerFacts, look_at
+from muarl.policy.vllm_served_adapters import ServedAdapter, ServedAdapters
+from muarl.policy.vllm_start import HOW_TO_ADAPT, HOW_TO_SYNC, look_at_all
 from muarl.policy.vllm_sync import Push, WeightSync, from_disk, gap_of
 from muarl.policy.vllm_versions import split_versions
 from muarl.policy.vllm_weights import prepare_weights
@@ -58,7 +58,7 @@ from muarl.policy.weight_labels import WeightLabels
 _LOOK_AGAIN_S = 0.5
 """How often a message without an endpoint looks for one."""
 _LABEL_CHARS = 80
-_NO_SUCH_MODEL = 404
+_NOT_FOUND = 404
 _log = logging.getLogger(__name__)
 
 
@@ -151,7 +151,7 @@ class VllmServerPolicy:
         async with AsyncExitStack() as held:
             send = await held.enter_async_context(connections())
             self._call = partial(call, send, self._key)
-            facts = await self._look_at_all()
+            facts = await look_at_all(self._call, self.urls, self._context_tokens)
             for server in facts:
                 if server.label is not None:
                     self._labels.found(server.label, self._version)
@@ -188,7 +188,7 @@ class VllmServerPolicy:
         ):
             body = generate_body(request, request_id, adapter and adapter.name)
             generation = await self._until_answered(
-                request.dialogue, request_id, body, deadline, failures
+                request.dialogue, request_id, body, adapter, deadline, failures
             )
             return generation if adapter is None else _all_of(generation, adapter.version)
         tried = f" (last try: {failures[-1]})" if failures else ""
@@ -300,6 +300,7 @@ class VllmServerPolicy:
         dialogue: str,
         request_id: str,
         body: bytes,
+        adapter: ServedAdapter | None,
         deadline: anyio.CancelScope,
         failures: list[str],
     ) -> Generation:
@@ -315,7 +316,7 @@ class VllmServerPolicy:
                 continue
             endpoint, permit = chosen
             try:
-                return await self._ask(endpoint, permit, request_id, body)
+                return await self._ask(endpoint, permit, request_id, body, adapter)
             except PassingFailure as failure:
                 endpoint.last_failure = f"{endpoint.url} {failure}"
                 failures.append(endpoint.last_failure)
@@ -348,7 +349,12 @@ class VllmServerPolicy:
         await anyio.sleep(min(wait_s, _LOOK_AGAIN_S))
 
     async def _ask(
-        self, endpoint: Endpoint, permit: Permit, request_id: str, body: bytes
+        self,
+        endpoint: Endpoint,
+        permit: Permit,
+        request_id: str,
+        body: bytes,
+        adapter: ServedAdapter | None,
     ) -> Generation:
         """Ask one endpoint once, and tell its breaker how that went."""
         required, version = self._labels.required, self._version
@@ -357,11 +363,14 @@ class VllmServerPolicy:
                 answer = await self._call("POST", endpoint.url + GENERATE, body)
                 sampled = read_sampled(answer, request_id)
         except Refused as refusal:
-            if refusal.status == _NO_SUCH_MODEL:
+            if adapter is not None and adapter.name in str(refusal):
                 endpoint.is_stale = True
                 raise PassingFailure(
                     "does not know the adapters it was given; started anew?"
                 ) from refusal
+            if refusal.status == _NOT_FOUND:
+                # The route was there a moment ago: a proxy's word, or the answer to another request.
+                raise PassingFailure(str(refusal)) from refusal
             raise PolicyError(
                 f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
             ) from refusal
@@ -380,23 +389,6 @@ class VllmServerPolicy:
             _log.warning("no more samples from %s: its weights are %r", endpoint.url, label)
         if endpoint.is_stale:
             raise PassingFailure("samples with other weights than it was given; started anew?")
-
-    async def _look_at_all(self) -> list[ServerFacts]:
-        facts: list[ServerFacts] = []
-        problems: list[str] = []
-
-        async def one(endpoint: Endpoint) -> None:
-            try:
-                facts.append(await look_at(self._call, endpoint.url, self._context_tokens))
-            except SetupError as problem:
-                problems.append(str(problem))
-
-        async with anyio.create_task_group() as tasks:
-            for endpoint in self._fleet.endpoints:
-                tasks.start_soon(one, endpoint)
-        if problems:
-            raise SetupError("\n".join(sorted(problems)))
-        return facts
 
     def require_weight_sync(self) -> None:
         """See to it before anything is trained.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import anyio
@@ -58,6 +59,31 @@ class _Model(msgspec.Struct):
 
 class _Models(msgspec.Struct):
     data: list[_Model]
+
+
+async def look_at_all(
+    call: Call, urls: Sequence[str], context_tokens: int | None = None
+) -> list[ServerFacts]:
+    """Look at several servers at once.
+
+    Raises:
+        SetupError: What is wrong with each of them, a line a server.
+    """
+    facts: list[ServerFacts] = []
+    problems: list[str] = []
+
+    async def one(url: str) -> None:
+        try:
+            facts.append(await look_at(call, url, context_tokens))
+        except SetupError as problem:
+            problems.append(str(problem))
+
+    async with anyio.create_task_group() as tasks:
+        for url in urls:
+            tasks.start_soon(one, url)
+    if problems:
+        raise SetupError("\n".join(sorted(problems)))
+    return facts
 
 
 async def look_at(call: Call, url: str, context_tokens: int | None = None) -> ServerFacts:

@@ -127,6 +127,7 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         changes: What her calls changed in the world.
         perturbed: Kinds of perturbation that made `text` of what she meant to say.
         meant: What that was; "" if nothing was perturbed.
+        shows: Tools that the agent is shown from here on, beside those it knew.
     """
 
     text: str
@@ -140,6 +141,7 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     changes: list[Change] = []
     perturbed: tuple[str, ...] = ()
     meant: str = ""
+    shows: tuple[str, ...] = ()
 
 
 class Perturbed(msgspec.Struct, frozen=True, gc=False):

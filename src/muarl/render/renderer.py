@@ -45,7 +45,7 @@ class Renderer:
         """Ids of a whole conversation, ready for the policy to speak."""
         ids: list[int] = self._template.render_ids(
             [_to_wire(m) for m in messages],
-            tools=[_tool_to_wire(t) for t in tools] or None,
+            tools=[t.as_function() for t in tools] or None,
             add_generation_prompt=True,
         )
         return ids
@@ -222,14 +222,3 @@ def _to_wire(message: Message) -> dict[str, Any]:
     if message.reasoning:
         wire["reasoning_content"] = message.reasoning
     return wire
-
-
-def _tool_to_wire(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-        },
-    }

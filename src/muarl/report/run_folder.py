@@ -23,6 +23,8 @@ Kinds of metric lines, all fields optional:
                  EvalSummary; the first line's temperature is the headline's
     rollout      phase ("rollout"), and the rest as of eval
     floor        name of a trivial policy, success (a number or an Interval)
+    overlap      against (a set that is not to be trained on), shared (of its items, those that are
+                 like what is trained on), tasks (its items), exact, pairs, accepted (why)
 
 `observed` holds the figures of `muarl.observe.Snapshot.figures`.
 """
@@ -40,8 +42,13 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "rollout")
-_TOLD_BY = {"cold_start": "step", "iteration": "iteration", "validation": "iteration"}
+_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "overlap", "rollout")
+_TOLD_BY = {
+    "overlap": "against",
+    "cold_start": "step",
+    "iteration": "iteration",
+    "validation": "iteration",
+}
 _MAX_HEADER = 100_000_000  # the size safetensors itself allows
 
 
@@ -129,7 +136,17 @@ def read_run_folder(path: Path) -> RunFolder:
         raise RecordError(f"{versions_path}: expected a JSON object: {error}") from error
     folder = RunFolder(path, spec, spec_text, versions, {})
     _read_metrics(path / "metrics.jsonl", folder)
+    folder.notices += map(_accepted, folder.lines["overlap"])
     return folder
+
+
+def _accepted(line: dict[str, Any]) -> str:
+    """What a reader must know of a policy that was trained on what it must not see."""
+    return (
+        f"{line.get('shared', '?')} of the {line.get('tasks', '?')} items of {line.get('against', '?')} "
+        f"overlap with what was trained on ({line.get('exact', '?')} are the same). It was accepted: "
+        f"{line.get('accepted', '?')}"
+    )
 
 
 def _read_text(path: Path) -> str:

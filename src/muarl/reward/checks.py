@@ -12,6 +12,7 @@ from muarl.spec.predicate import (
     Confirmed,
     Counted,
     NeverCalled,
+    Preceded,
     Said,
     SqlValue,
     ValueTest,
@@ -190,3 +191,26 @@ def confirmed(spec: Confirmed, evidence: Evidence) -> Finding:
     if not asked:
         return Finding(None, "no write was made")
     return Finding(confirmed / asked, f"{confirmed} of {asked} writes were confirmed")
+
+
+def preceded(spec: Preceded, evidence: Evidence) -> Finding:
+    """Share of successful calls that came after a successful call of another tool."""
+    tools: Sequence[str] = evidence.writes if spec.tools is None else spec.tools
+    before: list[Call] = []
+    made = good = 0
+    missing = ""
+    for call in evidence.calls():
+        if call.is_error:
+            continue
+        if call.name in tools:
+            made += 1
+            wanted = {key: call.arguments[key] for key in spec.same if key in call.arguments}
+            if any(_has(earlier.arguments, wanted) for earlier in before):
+                good += 1
+            else:
+                missing = missing or f"; not before {call.name} {plain(wanted) or ''}".rstrip()
+        if call.name == spec.by:
+            before.append(call)
+    if not made:
+        return Finding(None, "none of the tools was called")
+    return Finding(good / made, f"{spec.by} came before {good} of {made} calls{missing}")

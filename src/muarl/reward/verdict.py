@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -103,6 +104,17 @@ def _extreme(choose: Callable[..., PredicateResult], parts: Sequence[PredicateRe
     return Finding(decisive.score, f"{decisive.name}: {decisive.reason}", decisive.evidence)
 
 
+def _share(_: object, parts: Sequence[PredicateResult]) -> Finding:
+    """The mean score of the parts that apply."""
+    scored = [(part, part.score) for part in parts if part.score is not None]
+    if not scored:
+        return Finding(None, "none of its parts applies")
+    met = [part for part, score in scored if score >= _WHOLE]
+    lacking = [f"{part.name}: {part.reason}" for part, score in scored if score < _WHOLE]
+    told = "; ".join([f"{len(met)} of {len(scored)} hold", *lacking])
+    return Finding(fmean(score for _, score in scored), told)
+
+
 def _not(_: object, parts: Sequence[PredicateResult]) -> Finding:
     (part,) = parts
     score = None if part.score is None else 1 - part.score
@@ -137,11 +149,13 @@ _CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     "never_said": checks.never_said,
     "count": checks.count,
     "confirmed": checks.confirmed,
+    "preceded": checks.preceded,
     "python": python,
 }
 _MADE_OF_OTHERS: dict[str, Callable[[Any, Sequence[PredicateResult]], Finding]] = {
     "all": _all,
     "any": _any,
+    "share": _share,
     "not": _not,
     "weighted": _weighted,
 }

@@ -96,6 +96,13 @@ class Journal(Protocol):
         ...
 
 
+class Unjournaled:
+    """A journal that keeps nothing: such dialogues can be played again from the seed."""
+
+    def append(self, episode: Episode) -> None:
+        del episode
+
+
 def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
     """An INFRA_FAULT about which nothing is known but its key and its error."""
     return Episode(

@@ -80,6 +80,10 @@ def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, Who, st
             if part.confirmed is not None:
                 for position, tool in enumerate(part.confirmed.tools or ()):
                     yield (*loc, "confirmed", "tools", position), "agent", tool
+            if part.preceded is not None:
+                yield (*loc, "preceded", "by"), "agent", part.preceded.by
+                for position, tool in enumerate(part.preceded.tools or ()):
+                    yield (*loc, "preceded", "tools", position), "agent", tool
 
 
 def _declared(servers: Sequence[ToolsSpec]) -> Declared | None:

@@ -37,23 +37,37 @@ class WorldSpec(OneOf):
 
 
 class TaskSourceSpec(Spec):
-    """Where tasks come from: files, or a generator."""
+    """Where tasks come from: files, a generator, or goals."""
 
     files: list[str] = []
     """Task files, relative to the domain; globs are allowed."""
     python: PythonRef | None = None
     """A function `generate(split: str, seed: int, count: int) -> list[TaskSpec]`."""
+    goals: PythonRef | None = None
+    """A `muarl.goals.Goals`: what users may want, of which tasks are composed and proved."""
     splits: dict[Id, Annotated[int, Field(gt=0)]] = {}
-    """For `python`: how many tasks each split has."""
+    """For `python` and `goals`: how many tasks each split has."""
     seed: int = 0
-    """For `python`: the seed the tasks are generated from."""
+    """Likewise: the seed the tasks are generated from."""
+
+    @property
+    def generator(self) -> str | None:
+        """Python that makes the tasks, where it is not files that hold them."""
+        return self.python or self.goals
+
+    @property
+    def loc(self) -> tuple[str, str]:
+        """Where the generator is named."""
+        return "tasks", "goals" if self.goals is not None else "python"
 
     @model_validator(mode="after")
     def _one_source(self) -> TaskSourceSpec:
-        if bool(self.files) == (self.python is not None):
-            raise ValueError("give exactly one of files and python")
-        if (self.python is not None) != bool(self.splits):
-            raise ValueError("splits go with python: name each split and its number of tasks")
+        if sum(map(bool, (self.files, self.python, self.goals))) != 1:
+            raise ValueError("give exactly one of files, python and goals")
+        if (self.generator is not None) != bool(self.splits):
+            raise ValueError(
+                "splits go with python or goals: name each split and its number of tasks"
+            )
         return self
 
 
@@ -86,6 +100,9 @@ class PersonaSpec(Spec):
     """How often she shows a behaviour; a run's user may say otherwise."""
     phrasings: SplitPhrasings = {}
     """This persona's own wordings; an act given here replaces the domain's."""
+    understands: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
+    """Acts that scripted users know by other phrases if they are like her, such as one who has to be
+    told in plain words what others know by its name; an act given here replaces the domain's."""
 
 
 class ActionSpec(Spec):
@@ -128,6 +145,21 @@ class UserScriptSpec(Spec):
     voices: dict[Id, SplitPhrasings] = {}
     """Languages and tones of personas, and how they word acts; the others as `phrasings` do."""
 
+    def heard_by(self, persona: PersonaSpec) -> UserScriptSpec:
+        """The same, with the phrases by which a persona knows what the policy does."""
+        if not persona.understands:
+            return self
+        return self.model_copy(update={"understands": {**self.understands, **persona.understands}})
+
+
+class BenchmarkSpec(Spec):
+    """A public benchmark."""
+
+    name: str
+    """What it is called."""
+    unsolved: list[Id] = []
+    """Tasks that its own gold calls do not solve."""
+
 
 class DomainSpec(Spec):
     """A domain's file, `domain.yaml`."""
@@ -140,7 +172,7 @@ class DomainSpec(Spec):
     """The domain in a sentence, for people."""
     rules: Text
     """What the agent must follow; it reads them before anything else, as its system prompt.
-    A text, or the file that holds it: `{file: rules.md}`."""
+    A text, or the file that holds it: `{file: rules.md}`. An empty text is no system prompt."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
     writes: list[str] = []
@@ -148,6 +180,9 @@ class DomainSpec(Spec):
     `terminal`, are taken to change nothing, which `muarl check` proves."""
     terminal: list[str] = []
     """Tools that end the dialogue when called successfully."""
+    max_steps: Annotated[int, Field(gt=0)] | None = None
+    """Messages with calls that the agent may send in a row before it must speak to the user. With one
+    more the dialogue ends as truncated, once those calls are answered. Left out: no limit but the run's."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
     device: DeviceSpec | None = None
@@ -170,6 +205,9 @@ class DomainSpec(Spec):
     for when a policy is evaluated need not be paid for, such as what must be said."""
     metrics: list[PredicateSpec] = []
     """Observed, never scored."""
+    benchmark: BenchmarkSpec | None = None
+    """The public benchmark whose published tasks these are. What `muarl check` finds about such tasks,
+    as that two are nearly the same, is said of the benchmark and is no fault of the domain."""
     floor: Fraction = 0.15
     """Most that a policy without skill may earn on average (one that says nothing, refuses all,
     writes at random ...); `muarl check` objects to more."""

@@ -98,7 +98,7 @@ def refer_from(root: Node, paths: Iterable[tuple[str, ...]], old: Path, new: Pat
 
     Args:
         root: The overlay's document; changed.
-        paths: Where in it a file or folder may be named.
+        paths: Where in it a file or folder may be named; `*` in the last place is any key.
         old: The folder that they are relative to.
         new: The folder that they shall be relative to.
     """
@@ -108,11 +108,12 @@ def refer_from(root: Node, paths: Iterable[tuple[str, ...]], old: Path, new: Pat
         holder: Node | None = root
         for key in above:
             holder = holder and holder.children.get(key)
-        named = holder and holder.children.get(last)
-        if holder and named and isinstance(named.data, str) and not os.path.isabs(named.data):
-            moved = os.path.relpath(old / named.data, new)
-            holder.children[last] = replace(named, data=moved)
-            holder.data[last] = moved
+        for name in list(holder.children) if holder and last == "*" else [last]:
+            named = holder and holder.children.get(name)
+            if holder and named and isinstance(named.data, str) and not os.path.isabs(named.data):
+                moved = os.path.relpath(old / named.data, new)
+                holder.children[name] = replace(named, data=moved)
+                holder.data[name] = moved
 
 
 def _stand(node: Node, place: Place) -> None:

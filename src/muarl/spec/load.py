@@ -29,6 +29,8 @@ from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
+from muarl.spec.synth import SynthSpec
+from muarl.spec.synth_references import synth_findings
 from muarl.spec.task import TasksFile, TaskSpec
 from muarl.spec.versions import is_old, too_new, upgraded
 
@@ -189,6 +191,17 @@ def load_grid(path: str | Path) -> Located[GridSpec]:
     return grid
 
 
+def load_synth(path: str | Path) -> Located[SynthSpec]:
+    """Load a synthesis file.
+
+    Raises:
+        SpecError: Everything that is wrong with the file and the names in it.
+    """
+    synth = load_spec(path, SynthSpec)
+    synth.refuse(synth_findings(synth.spec, synth.path.parent))
+    return synth
+
+
 def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     """A file that may be one of a model's, or an overlay to one, and what is wrong with its form.
 
@@ -211,7 +224,7 @@ def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:
     if "version" not in root.data:  # else an overlay's own would do for the file below it
         problems.append(Problem(*root.place, missing_field("version", model)))
     if variables.BEGINS in text:
-        may = model in (RunSpec, GridSpec)
+        may = model in (RunSpec, GridSpec, SynthSpec)
         problems += variables.fill_in(root, os.environ) if may else variables.refuse(root)
     if model is TasksFile:
         with_defaults(root, Shape(TaskSpec))

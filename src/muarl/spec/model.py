@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.lora import LoraSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.verify import VerifySpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -97,6 +98,9 @@ class ColdStartSpec(Spec):
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
     """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
     afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
+    verify: VerifySpec = VerifySpec.only_true()
+    """What a dialogue has to stand to be imitated. Left out, that it replays: one that earned nothing
+    by a bad habit is imitated too. See docs/synthesis.md."""
     steps: Positive | None = 700
     """Optimizer updates; null where `epochs` says how long."""
     epochs: PositiveFloat | None = None

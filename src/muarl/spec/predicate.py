@@ -148,6 +148,21 @@ class Confirmed(Spec):
     """Write tools to look at; default: the domain's `writes`."""
 
 
+class Preceded(Spec):
+    """Share of successful calls of some tools that came after a successful call of another.
+
+    "Look an order up before you change it" is `preceded: {by: get_order, same: [order_id]}`. Applies
+    only where one of the tools was called.
+    """
+
+    by: str
+    """The tool of the agent's that must have been called before."""
+    tools: Annotated[list[str], Field(min_length=1)] | None = None
+    """Tools that it must come before; default: the domain's `writes`."""
+    same: list[str] = []
+    """Arguments that both calls must have alike; those that the later call has."""
+
+
 class JudgeSpec(Spec):
     """An LLM reads the dialogue and decides; it must quote the passage that it decides by.
 
@@ -185,6 +200,9 @@ class PythonSpec(Spec):
     does not apply, or one of these and a reason. `muarl.reward.Evidence` says what it is given."""
     arguments: dict[str, Any] = {}
     """Passed by name."""
+    says: list[str] = []
+    """Texts that it wants said to the user, as far as it does. `muarl check` says them where it makes
+    the gold calls; dialogues are scored by the function alone."""
 
 
 class SideTerm(Spec):
@@ -249,6 +267,8 @@ class PredicateSpec(Spec):
     """How often something happened."""
     confirmed: Confirmed | None = None
     """Share of writes that the user confirmed."""
+    preceded: Preceded | None = None
+    """Share of calls that another call came before."""
     judge: JudgeSpec | None = None
     """What an LLM decides, with a quote."""
     python: PythonSpec | None = None
@@ -257,6 +277,8 @@ class PredicateSpec(Spec):
     """Every one of these holds: the lowest score."""
     any: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
     """One of these holds: the highest score."""
+    share: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
+    """How much of these holds: the mean score, for partial credit."""
     not_: PredicateSpec | None = Field(None, alias="not")
     """This does not hold."""
     weighted: Weighted | None = None
@@ -287,7 +309,9 @@ class PredicateSpec(Spec):
     @property
     def name(self) -> str:
         """Short name for reports: the key and what tells it apart."""
-        name = " ".join([self.kind, *_telling(self.value)])
+        # What a share is made of may be another in each task; under one name it has a mean.
+        told = () if self.share is not None else _telling(self.value)
+        name = " ".join([self.kind, *told])
         return name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 3]}..."
 
     def parts(self) -> Iterator[tuple[Loc, PredicateSpec]]:
@@ -327,6 +351,8 @@ def _telling(value: Any) -> Iterator[str]:
             yield repr(value.text)
         case Counted():
             yield value.of
+        case Preceded():
+            yield value.by
         case JudgeSpec():
             yield repr(value.criterion)
         case PythonSpec():

@@ -25,6 +25,9 @@ HEADS = {
     "grid": "# Grid files\n\n"
     "Which policies are tried with which users; [Generalisation](../generalisation.md) explains what "
     "is said of them.",
+    "synth": "# Synthesis files\n\n"
+    "Who makes dialogues of a domain, and what these have to stand to be kept; "
+    "[Synthesis](../synthesis.md) explains it.",
 }  # fmt: skip
 """File kind to the head of its page, in the order in which pages claim models that they share."""
 

@@ -59,6 +59,7 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
             yield finding.below(*at, "phrasings")
         if domain.user is not None:
             yield from (f.below(*at) for f in _voice(persona, domain.user))
+            yield from (f.below(*at, "understands") for f in _own_ears(persona, domain.user))
             facts = _facts_spoken_of(domain)
             for fact in persona.disclose:
                 if fact not in facts:
@@ -172,7 +173,7 @@ def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     code: dict[tuple[str | int, ...], str | None] = {
         ("world", "python"): domain.world.python,
-        ("tasks", "python"): domain.tasks.python,
+        domain.tasks.loc: domain.tasks.generator,
         ("expert",): domain.expert,
         **dict(_predicates_in_python(domain)),
     }
@@ -362,11 +363,25 @@ def _voice(persona: PersonaSpec, script: UserScriptSpec) -> Iterator[Finding]:
             yield Finding((field,), f"{unknown('voice', voice, script.voices)} (see user.voices)")
 
 
+def _own_ears(persona: PersonaSpec, script: UserScriptSpec) -> Iterator[Finding]:
+    """Acts that a persona knows in a way of her own, and nobody else knows at all."""
+    for act in persona.understands:
+        if act not in script.understands:
+            message = f"{unknown('act', act, script.understands)} (see user.understands)"
+            yield Finding((act,), message, True)
+    yield from _empty_phrases(persona.understands)
+
+
 def _understands(script: UserScriptSpec) -> Iterator[Finding]:
-    for act, phrases in script.understands.items():
+    for act in script.understands:
         if act not in _AGENT_ACTS and not act.startswith(("ask:", "do:")):
             known = [*_AGENT_ACTS, "ask:<fact>", "do:<action>"]
             yield Finding((act,), unknown("act", act, known), True)
+    yield from _empty_phrases(script.understands)
+
+
+def _empty_phrases(understands: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    for act, phrases in understands.items():
         for index, phrase in enumerate(phrases):
             if not phrase.strip():
                 yield Finding((act, index), "an empty phrase is in every message; write words")

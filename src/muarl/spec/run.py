@@ -97,6 +97,17 @@ class EvalSpec(Spec):
     success under it beside success without."""
 
 
+class OverlapSpec(Spec):
+    """What training must not overlap with. Tasks that are evaluated are always looked at (law L10)."""
+
+    against: dict[Id, str] = {}
+    """Name to a set that is to stay unseen: a domain, a file of tasks, a run's folder, or a `.jsonl`,
+    `.json`, `.parquet` or text file, relative to this file; `PATH:SPLIT` is one split of a domain."""
+    accepted: Annotated[str, Field(min_length=1)] | None = None
+    """Why the run trains although it overlaps; the report prints it beside what is shared. Left out,
+    such a run is refused."""
+
+
 class RunSpec(Spec):
     """One run."""
 
@@ -126,6 +137,8 @@ class RunSpec(Spec):
     """How updates are computed."""
     eval: EvalSpec = EvalSpec()
     """Held-out evaluation, before and after."""
+    overlap: OverlapSpec = OverlapSpec()
+    """What training must not overlap with, and why it does all the same."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """How often that is saved which `--resume` goes on from, and how much of it stays."""
 
@@ -171,8 +184,10 @@ class RunSpec(Spec):
         hers = self.user_model
         if hers is not None:
             hers = hers.model_copy(update={"model": _moved(hers.model, old, new)})
+        against = {name: follow(path, old, new) for name, path in self.overlap.against.items()}
         update = {
             "domain": follow(self.domain, old, new),
+            "overlap": self.overlap.model_copy(update={"against": against}),
             "model": _moved(self.model, old, new),
             "user_model": hers,
         }
@@ -190,5 +205,10 @@ def _moved(model: AnyModel, old: Path, new: Path) -> AnyModel:
     return model.model_copy(update={"path": follow(model.path, old, new)})
 
 
-PATHS = (("domain",), ("model", "path"), ("user_model", "model", "path"))
-"""Fields that name a file or folder relative to the run file."""
+PATHS = (
+    ("domain",),
+    ("model", "path"),
+    ("user_model", "model", "path"),
+    ("overlap", "against", "*"),
+)
+"""Fields that name a file or folder relative to the run file; `*` is any key."""

@@ -28,10 +28,7 @@ _OF_THE_USER_MODEL = {
 
 def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
     """Files a run names that do not exist, training on what is evaluated, and users without models."""
-    if not os.path.exists(folder / run.domain):  # False, not OSError, for a path that is too long
-        yield Finding(("domain",), no_file(folder, run.domain))
-    elif (folder / run.domain).is_dir() and not (folder / run.domain / "domain.yaml").exists():
-        yield Finding(("domain",), f"the folder {run.domain!r} has no domain.yaml")
+    yield from domain_findings(run.domain, folder)
     yield from _model(run.model.path, run, (), _OF_THE_MODEL, folder)
     if run.user_model is not None:
         hers = run.user_model
@@ -49,9 +46,17 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
             yield Finding((*part, "user"), message)
-        if spec.split == run.eval.split:
+        if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
+
+
+def domain_findings(domain: str, folder: Path) -> Iterator[Finding]:
+    """A domain that does not exist."""
+    if not os.path.exists(folder / domain):  # False, not OSError, for a path that is too long
+        yield Finding(("domain",), no_file(folder, domain))
+    elif (folder / domain).is_dir() and not (folder / domain / "domain.yaml").exists():
+        yield Finding(("domain",), f"the folder {domain!r} has no domain.yaml")
 
 
 def _model(

@@ -10,6 +10,7 @@ from muarl.spec.domain import DomainSpec
 from muarl.spec.grid import GridSpec
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
+from muarl.spec.synth import SynthSpec
 from muarl.spec.task import TasksFile
 
 KINDS: dict[str, type[Spec]] = {
@@ -18,6 +19,7 @@ KINDS: dict[str, type[Spec]] = {
     "run": RunSpec,
     "reward": RewardFile,
     "grid": GridSpec,
+    "synth": SynthSpec,
 }
 """File kind to the model of a whole file."""
 

@@ -64,6 +64,17 @@ class GoldCallSpec(Spec):
     """Its arguments."""
     by: Who = "agent"
     """Who makes it: the agent, or the user on her own device."""
+    turn: Annotated[int, Field(ge=0)] = 0
+    """Where the task has `turns`: after which of them it is made, counted from 0."""
+
+
+class TurnSpec(Spec):
+    """One message of a user who says the same whatever the agent answers."""
+
+    says: str
+    """The message."""
+    shows: list[str] = []
+    """Tools that the agent is shown from this message on, beside the task's `tools`."""
 
 
 class TaskSpec(Spec):
@@ -80,6 +91,11 @@ class TaskSpec(Spec):
     """Personas that can play this task, of which one is drawn; left out, all of the domain's."""
     user: UserGoalSpec | None = None
     """The goal as a ledger, for scripted users."""
+    turns: list[TurnSpec] = []
+    """What a `fixed` user says, in order: the next message whenever the agent sends one without calls."""
+    tools: list[str] | None = None
+    """Tools that the agent is shown from the beginning; left out, all of the domain's. What is not
+    shown is there all the same: a call that names it is answered."""
     world: dict[str, Any] = {}
     """What is different in the world of this task: merged over the domain's, key by key."""
     gold: list[GoldCallSpec]

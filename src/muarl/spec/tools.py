@@ -97,8 +97,8 @@ class AnyToolsSpec(Spec):
 
     verbatim: bool = False
     """What it answers is passed on as it stands: JSON keeps its white space, which costs tokens. And
-    a call of a tool that it does not list is its own to answer. For servers that must answer as
-    another does, word by word."""
+    a call of a tool that it does not list is its own to answer (of several such servers, the first's).
+    For servers that must answer as another does, word by word."""
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.simulator import Strategy
+from muarl.spec.task import TaskSpec
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -100,11 +102,26 @@ class SimulatorUserSpec(Spec):
     and `reflection` the first."""
 
 
+class FixedUserSpec(Spec):
+    """A user who says the task's `turns`, one after the other, whatever the agent answers."""
+
+
 class ReplayUserSpec(Spec):
     """A user who says what somebody said in a recorded dialogue of the same task."""
 
     file: str
     """Dialogues in JSON lines, relative to the domain's file; of several of a task one is drawn."""
+
+
+class TellerUserSpec(Spec):
+    """A user without a model or a script: she tells her whole goal at once, word by word, and goes.
+
+    For trying out a domain that only LLMs can be the user of; she is no measure of a policy.
+    """
+
+    answers: Annotated[int, Field(ge=0, le=100)] = 0
+    """Messages that she answers with a request to go on, whatever they say; at the next one she
+    leaves."""
 
 
 class UserKindSpec(OneOf):
@@ -122,6 +139,10 @@ class UserKindSpec(OneOf):
     """An LLM in the words of the domain's `simulator`."""
     replay: ReplayUserSpec | None = None
     """What people said in dialogues that were recorded."""
+    fixed: FixedUserSpec | None = None
+    """The task's `turns`, as they stand."""
+    teller: TellerUserSpec | None = None
+    """One who tells the task's goal, and goes."""
 
 
 class PooledUserSpec(Spec):
@@ -155,3 +176,10 @@ class UserSpec(UserKindSpec):
         if self.pool is None:
             return "", self
         return rng.choices(self.users(), [pooled.weight for pooled in self.pool.values()])[0]
+
+
+def modelless_user(tasks: Sequence[TaskSpec]) -> UserSpec:
+    """Who plays the user of tasks where there is no model: where all have fixed messages, those."""
+    if tasks and all(task.turns for task in tasks):
+        return UserSpec(fixed=FixedUserSpec())
+    return UserSpec(scripted=ScriptedUserSpec())

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Agent, Domain
 from muarl.record import Episode, EpisodeKey
@@ -14,10 +13,11 @@ from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import UserSpec, modelless_user
 
 # Nobody samples here, so nothing but turns needs a cap.
 _CAPS = RolloutSpec(max_turns=100, max_tokens=100_000, context_tokens=1_000_000)
@@ -41,7 +41,7 @@ async def play_agents(
         domain: The domain.
         tasks: The tasks.
         agent_for: The agent of one dialogue, which may draw.
-        user: With whom; default: the domain's scripted user.
+        user: With whom; default: whoever needs no model.
         limits: Caps, and what varies inside a group.
         group_size: Dialogues of one task.
         seed: Of everything drawn.
@@ -61,7 +61,7 @@ async def play_agents(
         tasks=tasks,
         renderer=renderer,
         limits=limits,
-        user=user or UserSpec(scripted=ScriptedUserSpec()),
+        user=user or modelless_user(tasks),
         policy_for=policy_for,
         perturb=perturb,
     )

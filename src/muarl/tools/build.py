@@ -36,7 +36,8 @@ def tool_server(specs: Sequence[ToolsSpec], folder: Path, load_python: LoadPytho
         return next(iter(servers.values()))
     from muarl.tools.several import SeveralToolServers
 
-    return SeveralToolServers(servers)
+    verbatim = (spec.label for spec in specs if spec.verbatim)
+    return SeveralToolServers(servers, strays=next(verbatim, None))
 
 
 def _gated(spec: ToolsSpec, server: ToolServer) -> ToolServer:

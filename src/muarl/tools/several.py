@@ -24,10 +24,12 @@ class SeveralToolServers:
 
     Args:
         servers: By name, in the order in which their tools are shown.
+        strays: Which of them answers a call of a tool that none of them has; None: muarl does.
     """
 
-    def __init__(self, servers: Mapping[str, ToolServer]) -> None:
+    def __init__(self, servers: Mapping[str, ToolServer], strays: str | None = None) -> None:
         self._servers = servers
+        self._strays = strays
 
     @asynccontextmanager
     async def session(self, world: World) -> AsyncIterator[SeveralSessions]:
@@ -36,7 +38,7 @@ class SeveralToolServers:
                 name: await held.enter_async_context(server.session(world))
                 for name, server in self._servers.items()
             }
-            yield SeveralSessions(sessions)
+            yield SeveralSessions(sessions, self._strays)
 
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
@@ -48,13 +50,14 @@ class SeveralToolServers:
 
 
 class SeveralSessions:
-    """A `ToolSession` that gives each call to the server whose tool it is.
+    """A `ToolSession` that gives each call to the server whose tool it is; `strays` as above.
 
     Raises:
         ToolServerError: Two tools have the same name even so.
     """
 
-    def __init__(self, sessions: Mapping[str, ToolSession]) -> None:
+    def __init__(self, sessions: Mapping[str, ToolSession], strays: str | None = None) -> None:
+        self._strays = None if strays is None else sessions[strays]
         clashes = Counter(tool.name for session in sessions.values() for tool in session.tools)
         self._homes: dict[str, tuple[ToolSession, str]] = {}
         tools: list[ToolSpec] = []
@@ -77,6 +80,8 @@ class SeveralSessions:
             return error_result(call, call.error)
         home = self._homes.get(call.name)
         if home is None:
+            if self._strays is not None:
+                return await self._strays.call(call)
             return unknown_tool(call, self.tools)
         session, name = home
         result = await session.call(structs.replace(call, name=name))

@@ -10,12 +10,17 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.domain import Domain
+<<<<<<< HEAD
 from muarl.kernel.device import moved
 from muarl.kernel.lora import adapter_rank, add_adapters, has_adapters
 from muarl.kernel.model import copy_weights, load_model
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import is_sharded, whole
 from muarl.messages import Message
+=======
+from muarl.kernel.lora import adapter_rank, has_adapters
+from muarl.messages import Message, with_rules
+>>>>>>> main
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
@@ -130,10 +135,7 @@ async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
     tools = await domain.tools()
     prompts = [
         renderer.start(
-            [
-                Message(role="system", content=domain.spec.rules),
-                Message(role="user", content=opening),
-            ],
+            [*with_rules(domain.spec.rules), Message(role="user", content=opening)],
             tools,
         )
         for opening in ("a", "0")

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.data.stored import refuse_another_domain
 from muarl.domain import Domain
 from muarl.errors import RecordError
@@ -35,12 +34,15 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.crew import RankCrew, in_thread
 from muarl.train.engines import open_engine, open_user_engine, shared_prompt
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
+from muarl.train.overlapping import KIND as OVERLAP
+from muarl.train.overlapping import overlap_lines
 from muarl.train.progress import Progress
 from muarl.train.rank_folder import collect, remove_own
 from muarl.train.ready import refuse_no_room
@@ -90,6 +92,7 @@ async def train(
         prompt = await shared_prompt(domain, renderer)
         refuse_no_room(located, prompt)
         user = await _user_at_work(domain, located, folder)
+        _own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -135,6 +138,19 @@ async def _ready_model(
         add_adapters(model, run.model.lora, seed=_adapter_seed(run))
     shard(model, ranks)
     return model, renderer
+
+
+def _own_up(
+    located: Located[RunSpec], domain: Domain, folder: RunFolder, progress: Progress
+) -> None:
+    """Say what is trained on although it must not be, once in the metrics."""
+    known = any(line["kind"] == OVERLAP for line in folder.lines())
+    for line in () if known else overlap_lines(located, domain):
+        folder.log(OVERLAP, **line)
+        progress.note(
+            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
+            f"on; accepted: {line['accepted']}"
+        )
 
 
 async def _user_at_work(

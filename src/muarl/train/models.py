@@ -10,7 +10,6 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import demonstrations
 from muarl.data.role_reversal import role_reversed
 from muarl.domain import Domain
 from muarl.kernel.lora import has_adapters, save_adapters
@@ -23,6 +22,7 @@ from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
+from muarl.synth.demonstrations import demonstrations
 
 ADAPTERS = "adapters"
 """Part of a model's folder: what was merged into its weights."""

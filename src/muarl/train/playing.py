@@ -196,6 +196,45 @@ async def roll_out(
     observer: Observer | None = None,
     user: Path | None = None,
 ) -> None:
+    """Play planned dialogues of a stored policy, or of the domain's expert.
+
+    Args:
+        domain: The domain.
+        run: As of `play_planned`.
+        model: A run's folder or a model's; None lets the domain's expert play.
+        keys: As of `play_planned`.
+        folder: Likewise.
+        progress: Likewise.
+        stop: Likewise.
+        observer: Likewise.
+        user: Likewise.
+    """
+    async with player(domain, run, model) as who:
+        await play_planned(
+            domain,
+            run,
+            who,
+            keys,
+            folder=folder,
+            progress=progress,
+            stop=stop,
+            observer=observer,
+            user=user,
+        )
+
+
+async def play_planned(
+    domain: Domain,
+    run: RunSpec,
+    who: Player,
+    keys: Sequence[EpisodeKey],
+    *,
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    observer: Observer | None = None,
+    user: Path | None = None,
+) -> None:
     """Play planned dialogues; their episodes are in the folder's journal, and only there.
 
     What the journal holds already is not played again, faults excepted: what caused them may have
@@ -203,8 +242,8 @@ async def roll_out(
 
     Args:
         domain: The domain.
-        run: Engine, limits, users and the split of the tasks.
-        model: A run's folder or a model's; None lets the domain's expert play.
+        run: Limits, users and the split of the tasks.
+        who: Plays the agent.
         keys: The plan.
         folder: Where the journal is.
         progress: Told after each group.
@@ -212,7 +251,7 @@ async def roll_out(
         observer: Told what happens to dialogues.
         user: Model of users, by `stored_user`.
     """
-    async with player(domain, run, model) as who, open_stored_user(run, user) as user_model:
+    async with open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
             kept = [head for head in stored if not head.outcome.is_fault or head.effect]

@@ -14,6 +14,7 @@ from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.train.overlapping import overlap_findings
 
 
 async def ready_domain(run: Located[RunSpec]) -> Domain:
@@ -43,6 +44,7 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
     """
     evaluated = evaluation_tasks(domain, run.spec)  # refuses if they are trained on
     refuse_near_duplicates(domain, run.spec)
+    run.refuse(overlap_findings(run, domain))
     run.refuse(_findings(run, domain))
     for split, user in _who_meets(run.spec):
         is_evaluated = split == run.spec.eval.split
@@ -62,7 +64,7 @@ def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
-    """Make the users that tasks will meet: as each persona, and for each task if she is replayed.
+    """Make the users that tasks will meet: as each persona, and for each task if its own words count.
 
     What one persona or task lacks for a user another may have.
 
@@ -72,7 +74,7 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
     """
     one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
     for user in users:
-        if user.replay is not None:
+        if user.replay is not None or user.fixed is not None:
             for task in tasks:
                 domain.user(user, task, task.personas[0], 0)
             continue

@@ -255,7 +255,7 @@ class RunFolder:
         """Append one line to the metrics.
 
         Args:
-            kind: cold_start, user_cold_start, iteration, validation, eval, floor or rollout.
+            kind: cold_start, user_cold_start, iteration, validation, eval, floor, overlap or rollout.
             fields: What else it says.
 
         Raises:

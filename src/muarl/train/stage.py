@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muarl.data.demonstrations import PHASE as COLD_START
 from muarl.errors import RecordError
 from muarl.kernel.checkpoint import read_counters
+from muarl.synth.demonstrations import PHASE as COLD_START
 
 
 def stage_of(checkpoint: Path) -> tuple[str, int]:

@@ -10,9 +10,6 @@ import anyio.to_thread
 import msgspec
 from transformers import PreTrainedModel
 
-from muarl.data.demonstrations import PHASE as COLD_START
-from muarl.data.demonstrations import USER_PHASE as USER_COLD_START
-from muarl.data.demonstrations import demonstrations
 from muarl.data.role_reversal import role_reversed
 from muarl.errors import TrainError
 from muarl.evaluate.summary import summarise
@@ -23,6 +20,9 @@ from muarl.record import Episode
 from muarl.scheduler.rounds import Interrupted
 from muarl.seeds import generator
 from muarl.spec.model import ColdStartSpec
+from muarl.synth.demonstrations import PHASE as COLD_START
+from muarl.synth.demonstrations import USER_PHASE as USER_COLD_START
+from muarl.synth.demonstrations import demonstrations
 from muarl.train.at_work import RunAtWork
 from muarl.train.cold_start import (
     Dialogue,

@@ -8,7 +8,14 @@ from pydantic import ValidationError
 
 from muarl.errors import RecordError, SpecError
 from muarl.seeds import generator
-from muarl.spec import DomainSpec, KnobsSpec, Located, TaskSpec
+from muarl.spec import (
+    DomainSpec,
+    KnobsSpec,
+    Located,
+    PersonaSpec,
+    TaskSpec,
+    UserScriptSpec,
+)
 from muarl.spec.user import (
     LlmUserSpec,
     ReplayUserSpec,
@@ -17,9 +24,11 @@ from muarl.spec.user import (
     UserKindSpec,
     WordedUserSpec,
 )
+from muarl.user.fixed import FixedUser
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
+from muarl.user.teller import Teller
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
@@ -66,6 +75,10 @@ class Users:
             return self._simulator(who.simulator, task, seed)
         if who.replay is not None:
             return self._replay(who.replay, task, seed)
+        if who.fixed is not None:
+            return self._fixed(task)
+        if who.teller is not None:
+            return Teller(task.goal, who.teller.answers)
         assert who.scripted is not None  # a user is of exactly one kind
         return self._scripted(who.scripted.knobs, task, persona, seed)
 
@@ -97,7 +110,7 @@ class Users:
         from muarl.user.steering import NEED_SCRIPT
 
         manner = self._spec.personas[persona]
-        script = self._spec.user if task.user is not None else None
+        script = self._script(manner) if task.user is not None else None
         knobs = self._knobs(persona, spec.knobs)
         lacking = sorted(NEED_SCRIPT & knobs.rates.keys()) if script is None else []
         if lacking:
@@ -125,7 +138,7 @@ class Users:
             self._scripted(who.knobs, task, persona, seed),
             who.llm,
             persona=manner,
-            contract=Contract.of(task, manner, self._spec.user),
+            contract=Contract.of(task, manner, self._script(manner)),
             seed=seed,
             client=self._client(who.llm),
         )
@@ -155,6 +168,15 @@ class Users:
         if of_task is None:
             raise self._problem(f"{who.file} has no dialogue of task {task.id!r}; record one")
         return ReplayUser(of_task, generator(seed, "recorded user"))
+
+    def _fixed(self, task: TaskSpec) -> User:
+        if not task.turns:
+            raise self._problem(f"task {task.id!r} has no `turns`, which a fixed user says")
+        return FixedUser(task.turns)
+
+    def _script(self, manner: PersonaSpec) -> UserScriptSpec | None:
+        """The domain's language, as a persona hears it."""
+        return None if self._spec.user is None else self._spec.user.heard_by(manner)
 
     def _knobs(self, persona: str, given: KnobsSpec) -> KnobsSpec:
         """The persona's and the run's together, which may say too much where neither does alone."""

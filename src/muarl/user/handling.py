@@ -38,17 +38,7 @@ async def speak(
     Raises:
         EpisodeError: As of the client, or of the device.
     """
-    offered = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            },
-        }
-        for tool in device.tools
-    ]
+    offered = [tool.as_function() for tool in device.tools]
     deeds: list[ChatMessage] = []
     number = 0
     while True:

@@ -62,6 +62,7 @@ class ScriptedUser:
             knobs: What she does beside that; default: the persona's.
             seed: What her knobs draw from, whatever her wordings draw.
         """
+        script = script.heard_by(persona)
         self._dice = Dice(persona.knobs if knobs is None else knobs, seed)
         self._flow = Flow(script, persona, goal, split, self._dice, BEHAVIOURS)
         self._words = Words(script, persona, split, rng)

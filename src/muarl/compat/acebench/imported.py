@@ -27,6 +27,7 @@ from muarl.compat.acebench.score import (
     strictly_end_to_end,
 )
 from muarl.compat.acebench.solutions import solution
+from muarl.compat.json_schema import json_schema
 from muarl.errors import SetupError
 from muarl.reward import Evidence
 from muarl.spec import FactSpec, GoldCallSpec, PredicateSpec, RequestSpec, TaskSpec, UserGoalSpec
@@ -37,7 +38,6 @@ ENTRIES, RECORDS = "published.json", "records.json"
 _TURNS = 20
 """Messages of the agent. With what answers them these are the 40 after which upstream stops, and looks
 at the state."""
-_JSON_TYPES = {"dict": "object", "list": "array", "float": "number"}
 _DEVICE = ("wifi", "logged_in")
 
 
@@ -81,7 +81,7 @@ class Imported:
             Tool(
                 name=function["name"],
                 description=function.get("description", ""),
-                input_schema=_schema({**function["parameters"], "type": "object"}),
+                input_schema=json_schema({**function["parameters"], "type": "object"}),
             )
             for function in entry.functions
         ]
@@ -189,15 +189,3 @@ def _asks(function: str, entry: Entry) -> PredicateSpec:
 
 def _written(call: Call) -> str:
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
-
-
-def _schema(given: Any) -> Any:
-    """A published schema with JSON Schema's names for types."""
-    if isinstance(given, Mapping):
-        return {
-            key: _JSON_TYPES.get(value, value)
-            if key == "type" and isinstance(value, str)
-            else _schema(value)
-            for key, value in given.items()
-        }
-    return [_schema(item) for item in given] if isinstance(given, list) else given

@@ -166,6 +166,7 @@ def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
             "official": {"style": "As the benchmark's own prompt has her.", "patience": _PATIENCE}
         },
         "reward": [{"gold_world": True}],
+        "benchmark": {"name": "ACEBench"},
     }
     if first.kind == "multi_turn":
         lines["simulator"] = {

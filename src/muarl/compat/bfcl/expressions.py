@@ -62,6 +62,16 @@ def name_of(text: str) -> str:
     return text.partition("(")[0].strip()
 
 
+def written(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call by names as the text that upstream makes of it.
+
+    Example:
+        >>> written("wc", {"file_name": "a", "mode": "l"})
+        "wc(file_name='a',mode='l')"
+    """
+    return f"{name}({','.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
 def _value(node: ast.expr, functions: Functions) -> Any:
     match node:
         case ast.Constant(value=value):

@@ -1,102 +1,21 @@
-"""A file system: directories, files, a current directory."""
+"""A file system's commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from muarl.compat.bfcl.toolkit import Api, function, refused
-from muarl.world import plain
+from muarl.compat.bfcl.file_tree import FileTree, Node, add_directory, add_file
+from muarl.compat.bfcl.toolkit import function, refused
 
 _NOT_IN_NAMES = '|/\\?%*:"><^@#{}[]'
-_DEEPEST = 100
 _KIB = 1024.0
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _MODES = {"l": "lines", "w": "words", "c": "characters"}
 
-Node = Any
-"""`{type: file, name, content}` or `{type: directory, name, parent, contents: {name: number}}`."""
 
-
-class GorillaFileSystem(Api):
-    """Directories and files, as a table of numbered nodes.
-
-    Upstream's objects are shared: a copied directory is new, what is in it is the original's; whoever
-    moves or renames a directory gets a new one, and what is in it still has the old one as its parent.
-    So the state is a graph, and `root` in `public` is the tree that one sees from its root.
-    """
-
-    MODULE = "gorilla_file_system"
-    LONG_CONTEXT = True
-
-    @classmethod
-    def begin(cls, config: Any, upstream: Any, *, long: bool) -> dict[str, Any]:
-        state: dict[str, Any] = {"long_context": long, "_nodes": {}, "_root": "0", "_cwd": "0"}
-        nodes = state["_nodes"]
-        if "root" not in config:
-            _add_directory(nodes, "/", None)
-            return state
-        name, top = next(iter(config["root"].items()))
-        _load(nodes, name, top["contents"], None, upstream.long if long else None)
-        return state
-
-    def public(self) -> dict[str, Any]:
-        root = self._tree(self.state["_root"], 0)
-        return {"long_context": self.state["long_context"], "root": root}
-
-    def _tree(self, number: str, depth: int) -> dict[str, Any]:
-        node = self._nodes[number]
-        if node["type"] == "file":
-            return {key: plain(node[key]) for key in ("type", "name", "content")}
-        tree = {"type": "directory", "name": node["name"], "contents": {}}
-        if depth < _DEEPEST:  # a directory that was copied into itself has no end
-            below = node["contents"].items()
-            tree["contents"] = {name: self._tree(child, depth + 1) for name, child in below}
-        return tree
-
-    @property
-    def _nodes(self) -> Any:
-        return self.state["_nodes"]
-
-    @property
-    def _here(self) -> Node:
-        return self._nodes[self.state["_cwd"]]
-
-    @property
-    def _names(self) -> Any:
-        """Names in the current directory, to the numbers of their nodes."""
-        return self._here["contents"]
-
-    def path(self) -> str:
-        """The current directory's path, by the names of its parents."""
-        names, number = [], self.state["_cwd"]
-        while number is not None:
-            names.append(self._nodes[number]["name"])
-            number = self._nodes[number]["parent"]
-        return "/" + "/".join(reversed(names))
-
-    def _item(self, name: Any) -> str | None:
-        """The number of what is called so in the current directory.
-
-        Who calls something `.` finds the current directory by that name.
-        """
-        if name not in self._names:
-            return None
-        return str(self.state["_cwd"] if name == "." else self._names[name])
-
-    def _directory(self, directory: Node, name: str) -> str | None:
-        """The number of a directory's subdirectory."""
-        number = directory["contents"].get(name)
-        is_one = number is not None and self._nodes[number]["type"] == "directory"
-        return number if is_one else None
-
-    def _file(self, name: Any) -> Node | None:
-        node = self._node(name)
-        return node if node is not None and node["type"] == "file" else None
-
-    def _node(self, name: Any) -> Node | None:
-        number = self._item(name)
-        return None if number is None else self._nodes[number]
+class GorillaFileSystem(FileTree):
+    """Commands in a current directory."""
 
     @function()
     def pwd(self) -> Any:
@@ -161,7 +80,7 @@ class GorillaFileSystem(Api):
             return refused(f"mkdir: cannot create directory '{dir_name}': File exists")
         if _is_invalid(dir_name):
             return refused(f"mkdir: cannot create directory '{dir_name}': Invalid character")
-        self._names[dir_name] = _add_directory(self._nodes, dir_name, self.state["_cwd"])
+        self._names[dir_name] = add_directory(self._nodes, dir_name, self.state["_cwd"])
         return None
 
     @function()
@@ -170,7 +89,7 @@ class GorillaFileSystem(Api):
             return refused(f"touch: cannot touch '{file_name}': File exists")
         if _is_invalid(file_name):
             return refused(f"touch: cannot touch '{file_name}': Invalid character")
-        self._names[file_name] = _add_file(self._nodes, file_name, "")
+        self._names[file_name] = add_file(self._nodes, file_name, "")
         return None
 
     @function()
@@ -186,7 +105,7 @@ class GorillaFileSystem(Api):
         if node is None:
             if self.version == "v4":
                 return refused(f"{doing} '{file_name}': No such file")
-            self._names[file_name] = _add_file(self._nodes, file_name, content)
+            self._names[file_name] = add_file(self._nodes, file_name, content)
         elif node["type"] == "directory":
             raise AttributeError("'Directory' object has no attribute '_write'")
         else:
@@ -343,10 +262,10 @@ class GorillaFileSystem(Api):
         """Put a node into a directory under a name: a new one, which shares what is in the old one."""
         old = self._nodes[str(self._item(source))]
         if old["type"] == "file":
-            number = _add_file(self._nodes, name, old["content"])
+            number = add_file(self._nodes, name, old["content"])
             directory["contents"][name] = number
             return number
-        number = _add_directory(self._nodes, name, parent)
+        number = add_directory(self._nodes, name, parent)
         directory["contents"][name] = number
         self._nodes[number]["contents"] = dict(old["contents"])
         return number
@@ -374,39 +293,3 @@ class GorillaFileSystem(Api):
 
 def _is_invalid(name: Any) -> bool:
     return any(letter in name for letter in _NOT_IN_NAMES)
-
-
-def _add_file(nodes: Any, name: str, content: Any) -> str:
-    number = str(len(nodes))
-    nodes[number] = {"type": "file", "name": name, "content": content}
-    return number
-
-
-def _add_directory(nodes: Any, name: str, parent: str | None) -> str:
-    number = str(len(nodes))
-    nodes[number] = {"type": "directory", "name": name, "parent": parent, "contents": {}}
-    return number
-
-
-def _load(
-    nodes: Any,
-    name: str,
-    contents: Mapping[str, Any],
-    parent: str | None,
-    long: Mapping[str, Any] | None,
-) -> str:
-    """Add a configured directory with all below; a long context fills its files and lowest directories."""
-    number = _add_directory(nodes, name, parent)
-    inside = nodes[number]["contents"]
-    for child, node in contents.items():
-        if node["type"] == "directory":
-            inside[child] = _load(nodes, child, node["contents"], number, long)
-            continue
-        content = node["content"]
-        if long and child not in long["FILES_TAIL_USED"]:
-            content += long["FILE_CONTENT_EXTENSION"]
-        inside[child] = _add_file(nodes, child, content)
-    if long and all(node["type"] == "file" for node in contents.values()):
-        for child in long["POPULATE_FILE_EXTENSION"]:
-            inside[child] = _add_file(nodes, child, "")
-    return number

@@ -22,6 +22,8 @@ State = MutableMapping[str, Any]
 _FORBIDDEN = frozenset({"kill", "exit", "quit", "remove", "unlink", "popen", "Popen", "run"})
 """Names that upstream refuses before it evaluates a text."""
 
+_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*)\s+(?=\()")
+"""Between a word and a bracket upstream drops what is blank, within texts, too."""
 _NUMBER = re.compile(r"-?\d+")
 
 
@@ -157,7 +159,7 @@ def answered(text: str, functions: Functions) -> Answer:
     if (name := name_of(text)) in _FORBIDDEN:
         return _crashed(f"Function call {name} is not allowed.")
     try:
-        result = plain_result(value_of(text, functions))
+        result = plain_result(value_of(_BEFORE_BRACKET.sub(r"\1", text), functions))
         said = _said(result)
     except Exception as error:  # noqa: BLE001 - upstream's own boundary: the caller reads it
         return _crashed(str(error))

@@ -6,6 +6,7 @@ reservation holds it in the same cabin, and nobody is ever unseated.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ NEW_RESERVATIONS = ("HATHAT", "HATHAU", "HATHAV")
 NEW_CERTIFICATES = tuple(f"certificate_{number}" for number in (3221322, 3221323, 3221324))
 INSURANCE, BAGGAGE = 30, 50
 """Dollars: of a passenger, of a bag that is not free."""
+_ROUTE = ("user_id", "origin", "destination", "flight_type", "cabin")
 AIRPORTS = {
     "SFO": "San Francisco",
     "JFK": "New York",
@@ -44,12 +46,13 @@ AIRPORTS = {
 class AirlineTools(Toolkit):
     """What both generations do alike."""
 
+    @abstractmethod
     def _say(self, text: str) -> str:
-        raise NotImplementedError
+        """A refusal, as this generation words it."""
 
+    @abstractmethod
     def _missing(self, what: str, name: Any) -> str:
         """That there is no such user or reservation."""
-        raise NotImplementedError
 
     def _user(self, user_id: str) -> Any:
         if user_id not in self.db["users"]:
@@ -138,6 +141,76 @@ class AirlineTools(Toolkit):
     def transfer_to_human_agents(self, summary: str) -> str:
         return "Transfer successful"
 
+    @abstractmethod
+    def _new_reservation_id(self) -> str:
+        """What the next reservation is called."""
+
+    def _checked(self, flights: Any, passengers: Any, payments: Any) -> tuple[Any, Any, Any]:
+        """What a reservation is made of, as its models hold it; tau-bench has none."""
+        return flights, passengers, payments
+
+    def _checked_booking(self, booking: dict[str, Any]) -> dict[str, Any]:
+        """Likewise the reservation itself, before anything is looked up."""
+        return booking
+
+    def _booked(self, reservation: Any) -> None:
+        """What else follows from a new reservation."""
+
+    @tool(writes=True)
+    def book_reservation(
+        self,
+        user_id: str,
+        origin: str,
+        destination: str,
+        flight_type: str,
+        cabin: str,
+        flights: list[Any],
+        passengers: list[Any],
+        payment_methods: list[Any],
+        total_baggages: int,
+        nonfree_baggages: int,
+        insurance: str,
+    ) -> Any:
+        flights, passengers, payments = self._checked(flights, passengers, payment_methods)
+        user = self._user(user_id)
+        reservation_id = self._new_reservation_id()
+        booking = self._checked_booking(
+            {
+                "user_id": user_id,
+                "origin": origin,
+                "destination": destination,
+                "flight_type": flight_type,
+                "cabin": cabin,
+                "passengers": passengers,
+                "payment_history": payments,
+                "total_baggages": total_baggages,
+                "nonfree_baggages": nonfree_baggages,
+                "insurance": insurance,
+            }
+        )
+        segments, price = [], 0
+        for flight in flights:
+            segment = self._segment(flight, cabin, len(passengers))
+            segments.append(self._as_segment(flight, segment))
+            price += segment["price"] * len(passengers)
+        if insurance == "yes":
+            price += INSURANCE * len(passengers)
+        price += BAGGAGE * nonfree_baggages
+        self._check_payments(user, booking["payment_history"], price)
+        self._pay(user, booking["payment_history"])
+        taken = self.db["reservations"]
+        taken[reservation_id] = {
+            "reservation_id": reservation_id,
+            **{key: booking[key] for key in _ROUTE},
+            "flights": segments,
+            **{key: booking[key] for key in ("passengers", "payment_history")},
+            "created_at": NOW,
+            **{key: booking[key] for key in ("total_baggages", "nonfree_baggages", "insurance")},
+        }
+        self._booked(taken[reservation_id])
+        user["reservations"].append(reservation_id)
+        return taken[reservation_id]
+
     @tool(writes=True)
     def cancel_reservation(self, reservation_id: str) -> Any:
         reservation = self._reservation(reservation_id)
@@ -187,9 +260,9 @@ class AirlineTools(Toolkit):
             "price": day["prices"][cabin],
         }
 
+    @abstractmethod
     def _as_segment(self, flight: Any, segment: Any) -> dict[str, Any]:
         """How a reservation holds it."""
-        raise NotImplementedError
 
     def _direct(self, origin: Any, destination: Any, date: str) -> Iterator[tuple[Any, Any]]:
         """Flights that can be booked on a day, with that day; None is any place."""

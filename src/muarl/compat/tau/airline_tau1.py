@@ -6,11 +6,8 @@ from typing import Any
 
 from muarl.compat.tau.airline import (
     AIRPORTS,
-    BAGGAGE,
-    INSURANCE,
     NEW_CERTIFICATES,
     NEW_RESERVATIONS,
-    NOW,
     AirlineTools,
     day_after,
 )
@@ -35,52 +32,9 @@ class Tau1Airline(AirlineTools, Tau1Toolkit):
     def list_all_airports(self) -> Any:
         return AIRPORTS
 
-    @tool(writes=True)
-    def book_reservation(
-        self,
-        user_id: str,
-        origin: str,
-        destination: str,
-        flight_type: str,
-        cabin: str,
-        flights: list[Any],
-        passengers: list[Any],
-        payment_methods: list[Any],
-        total_baggages: int,
-        nonfree_baggages: int,
-        insurance: str,
-    ) -> Any:
-        user = self._user(user_id)
-        taken = self.db["reservations"]
-        free = [name for name in NEW_RESERVATIONS if name not in taken]
-        reservation_id = free[0] if free else NEW_RESERVATIONS[-1]
-        segments, price = [], 0
-        for flight in flights:
-            segment = self._segment(flight, cabin, len(passengers))
-            segments.append(self._as_segment(flight, segment))
-            price += segment["price"] * len(passengers)
-        if insurance == "yes":
-            price += INSURANCE * len(passengers)
-        price += BAGGAGE * nonfree_baggages
-        self._check_payments(user, payment_methods, price)
-        self._pay(user, payment_methods)
-        taken[reservation_id] = {
-            "reservation_id": reservation_id,
-            "user_id": user_id,
-            "origin": origin,
-            "destination": destination,
-            "flight_type": flight_type,
-            "cabin": cabin,
-            "flights": segments,
-            "passengers": passengers,
-            "payment_history": payment_methods,
-            "created_at": NOW,
-            "total_baggages": total_baggages,
-            "nonfree_baggages": nonfree_baggages,
-            "insurance": insurance,
-        }
-        user["reservations"].append(reservation_id)
-        return taken[reservation_id]
+    def _new_reservation_id(self) -> str:
+        free = [name for name in NEW_RESERVATIONS if name not in self.db["reservations"]]
+        return free[0] if free else NEW_RESERVATIONS[-1]
 
     def _as_segment(self, flight: Any, segment: Any) -> dict[str, Any]:
         prices = {key: segment[key] for key in ("price", "origin", "destination")}

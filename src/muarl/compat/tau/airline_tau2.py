@@ -9,11 +9,8 @@ from pydantic import BaseModel
 
 from muarl.compat.tau.airline import (
     AIRPORTS,
-    BAGGAGE,
-    INSURANCE,
     NEW_CERTIFICATES,
     NEW_RESERVATIONS,
-    NOW,
     AirlineTools,
     day_after,
 )
@@ -74,69 +71,25 @@ class Tau2Airline(AirlineTools, Tau2Toolkit):
     def get_flight_status(self, flight_number: str, date: str) -> Any:
         return self._on_date(flight_number, date)["status"]
 
-    @tool(writes=True)
-    def book_reservation(
-        self,
-        user_id: str,
-        origin: str,
-        destination: str,
-        flight_type: str,
-        cabin: str,
-        flights: list[Any],
-        passengers: list[Any],
-        payment_methods: list[Any],
-        total_baggages: int,
-        nonfree_baggages: int,
-        insurance: str,
-    ) -> Any:
+    def _new_reservation_id(self) -> str:
+        for name in NEW_RESERVATIONS:
+            if name not in self.db["reservations"]:
+                return name
+        raise Refused("Too many reservations")
+
+    def _checked(self, flights: Any, passengers: Any, payments: Any) -> tuple[Any, Any, Any]:
         infos = _checked(_FlightInfo, flights)
         people = _checked(_Passenger, passengers)
-        payments = _checked(_Payment, payment_methods)
-        user = self._user(user_id)
-        taken = self.db["reservations"]
-        reservation_id = next((n for n in NEW_RESERVATIONS if n not in taken), None)
-        if reservation_id is None:
-            raise Refused("Too many reservations")
-        booking = _Booking(
-            user_id=user_id,
-            origin=origin,
-            destination=destination,
-            flight_type=flight_type,
-            cabin=cabin,
-            passengers=people,
-            payment_history=payments,
-            total_baggages=total_baggages,
-            nonfree_baggages=nonfree_baggages,
-            insurance=insurance,
-        ).model_dump()
-        segments, price = [], 0
-        for info in infos:
-            segment = self._segment(_loose(info), cabin, len(people))
-            segments.append(segment)
-            price += segment["price"] * len(people)
-        if insurance == "yes":
-            price += INSURANCE * len(people)
-        price += BAGGAGE * nonfree_baggages
-        self._check_payments(user, booking["payment_history"], price)
-        self._pay(user, booking["payment_history"])
-        for segment in segments:
+        return map(_loose, infos), people, _checked(_Payment, payments)
+
+    def _checked_booking(self, booking: dict[str, Any]) -> dict[str, Any]:
+        return _Booking(**booking).model_dump()
+
+    def _booked(self, reservation: Any) -> None:
+        reservation["status"] = None
+        for segment in reservation["flights"]:
             day = self._on_date(segment["flight_number"], segment["date"])
-            day["available_seats"][cabin] -= len(people)
-        route = ("user_id", "origin", "destination", "flight_type", "cabin")
-        taken[reservation_id] = {
-            "reservation_id": reservation_id,
-            **{key: booking[key] for key in route},
-            "flights": segments,
-            "passengers": booking["passengers"],
-            "payment_history": booking["payment_history"],
-            "created_at": NOW,
-            "total_baggages": booking["total_baggages"],
-            "nonfree_baggages": booking["nonfree_baggages"],
-            "insurance": booking["insurance"],
-            "status": None,
-        }
-        user["reservations"].append(reservation_id)
-        return taken[reservation_id]
+            day["available_seats"][reservation["cabin"]] -= len(reservation["passengers"])
 
     def _as_segment(self, flight: Any, segment: Any) -> dict[str, Any]:
         keys = ("flight_number", "origin", "destination", "date", "price")

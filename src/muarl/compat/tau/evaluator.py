@@ -56,6 +56,12 @@ def reward_basis(task: Task) -> Sequence[str]:
     return basis
 
 
+def must_be_said(task: Task) -> Sequence[str]:
+    """What COMMUNICATE asks for, where it counts."""
+    told: Sequence[str] = _criteria(task).get("communicate_info") or ()
+    return told if "COMMUNICATE" in reward_basis(task) else ()
+
+
 def judged(
     task: Task,
     calls: Sequence[Call],

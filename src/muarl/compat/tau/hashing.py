@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from muarl.world import plain
 from muarl.world.compare import is_map, origin, peek
 
 
-class DatabaseHash:
+class DatabaseHash(ABC):
     """One of the two hashes, for the worlds of one base.
 
     Example:
@@ -44,13 +45,13 @@ class DatabaseHash:
             self._kept[id(base)] = (base, text)
         return text
 
+    @abstractmethod
     def _join(self, items: Iterable[tuple[str, str]]) -> str:
         """The text of a mapping, of the texts of what it holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _whole(self, value: Any) -> str:
         """The text of plain JSON."""
-        raise NotImplementedError
 
 
 _TABLES = 2

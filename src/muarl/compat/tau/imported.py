@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from mcp.server import Server
 from muarl.compat.tau.databases import tau1_kit, tau2_made
 from muarl.compat.tau.ending import tau1_unscored, tau2_unscored
 from muarl.compat.tau.environment import Task, Tau2Environment
-from muarl.compat.tau.evaluator import Tau2Verdict, judged, reward_basis
+from muarl.compat.tau.evaluator import Tau2Verdict, judged, must_be_said, reward_basis
 from muarl.compat.tau.hashing import TAU1, TAU2
 from muarl.compat.tau.published import (
     as_id,
@@ -46,7 +47,7 @@ _SAID = ("COMMUNICATE", "NL_ASSERTION")
 """Components that ask what was said, which the paper's training rule drops."""
 
 
-class _Imported:
+class _Imported(ABC):
     """What the domains of both generations share."""
 
     def __init__(self, domain: str, tools_py: str) -> None:
@@ -80,8 +81,9 @@ class _Imported:
         """The published tasks of a split, in their order."""
         return [self._task(split, name) for name in self._json(SPLITS)[split]]
 
+    @abstractmethod
     def _task(self, split: str, name: str) -> TaskSpec:
-        raise NotImplementedError
+        """One of them, by its published id."""
 
 
 class Tau1(_Imported):
@@ -103,8 +105,8 @@ class Tau1(_Imported):
             split=split,
             goal=task["instruction"],
             gold=tau1_gold(self._kit(self._base.fork()), task),
-            reward=[asks("reward", task=name)],
-            training_reward=[asks("training_reward", task=name)],
+            reward=[asks("reward", name, task["outputs"])],
+            training_reward=[asks("training_reward", name)],
         )
 
     def reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
@@ -171,9 +173,9 @@ class Tau2(_Imported):
             goal=scenario(task),
             world=patch,
             gold=tau2_gold(env, task),
-            reward=[asks("reward", task=name), *self._assertions(task)],
-            training_reward=[asks("training_reward", task=name)],
-            metrics=[asks("partial", task=name)],
+            reward=[asks("reward", name, must_be_said(task)), *self._assertions(task)],
+            training_reward=[asks("training_reward", name)],
+            metrics=[asks("partial", name)],
         )
 
     def _assertions(self, task: Task) -> Sequence[PredicateSpec]:

@@ -44,6 +44,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
         head: `domain.yaml` but for what is the same in all of them.
         splits: Split to published ids, those of `domain.yaml`.
         more_splits: Splits that overlap with these; each becomes a file of its own.
+        unsolved: Tasks that their own gold calls do not solve.
         files: Texts and JSON to write, by name.
         notes: What a person should know of this import.
     """
@@ -57,10 +58,11 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     terminal: Sequence[str]
     user_writes: Sequence[str] | None
     syncs: bool
-    floor: float
+    benchmark: str
     splits: Mapping[str, Sequence[str]]
     more_splits: Mapping[str, Sequence[str]]
     files: Mapping[str, Any]
+    unsolved: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
@@ -107,7 +109,7 @@ def imported_tau1(
             terminal=["transfer_to_human_agents"],
             user_writes=None,
             syncs=False,
-            floor=_FLOORS["tau1"],
+            benchmark="tau-bench",
             splits=splits,
             more_splits={},
             files={
@@ -121,10 +123,6 @@ def imported_tau1(
             },
             notes=notes,
         )
-
-
-_FLOORS = {"tau1": 0.4, "tau2": 0.5}
-"""What the trivial policies earn in these benchmarks is theirs, and no fault of an import."""
 
 
 def _tau1_tasks(upstream: Upstream, domain: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -265,12 +263,19 @@ def _tau2(
         if hers is None
         else [tool["name"] for tool in schemas["user"] if hers.get(tool["name"])],
         syncs=domain == "telecom",
-        floor=_FLOORS["tau2"],
+        benchmark="tau2-bench",
         splits=own,
         more_splits={name: ids for name, ids in splits.items() if name not in own},
         files=files,
+        unsolved=_UNSOLVED.get(domain, ()),
         notes=notes,
     )
+
+
+_UNSOLVED = {
+    "mock": ("update_task_with_history_and_env_assertions", "update_task_with_user_tools"),
+}
+"""Tasks with assertions that none of their gold calls sees to."""
 
 
 def _tau2_tasks(

@@ -104,9 +104,10 @@ def _patch(before: Any, after: Any) -> dict[str, Any]:
     return patch
 
 
-def asks(function: str, **arguments: Any) -> PredicateSpec:
-    """A predicate that a function in the domain's `tools.py` decides."""
-    given = {"function": f"tools.py:{function}", "arguments": arguments}
+def asks(function: str, task: str, says: Sequence[str] = ()) -> PredicateSpec:
+    """A predicate of a task that a function in the domain's `tools.py` decides."""
+    arguments = {"task": task}
+    given = {"function": f"tools.py:{function}", "arguments": arguments, "says": list(says)}
     return PredicateSpec.model_validate({"python": given})
 
 

@@ -6,6 +6,7 @@ has every field of its models, None where unset, in the order of the models: see
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,16 +35,17 @@ class RetailTools(Toolkit):
             raise Refused(self._say("payment method not found"))
         return methods[payment_method_id]
 
+    @abstractmethod
     def _say(self, text: str) -> str:
-        raise NotImplementedError
+        """A refusal, as this generation words it."""
 
+    @abstractmethod
     def _changeable(self, order: Any) -> bool:
         """Whether address and payment of an order may be changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _new_variant(self, item: Any, new_item_id: str) -> Any:
         """The variant an item is changed to, which must be there and available."""
-        raise NotImplementedError
 
     @tool()
     def calculate(self, expression: str) -> str:
@@ -133,6 +135,51 @@ class RetailTools(Toolkit):
             add_credit(self._method(order, old), amount)
         return order
 
+    def _address(
+        self, address1: Any, address2: Any, city: Any, state: Any, country: Any, zip_code: Any
+    ) -> dict[str, Any]:
+        """An address as this generation writes it."""
+        return {
+            "address1": address1,
+            "address2": address2,
+            "city": city,
+            "state": state,
+            "country": country,
+            "zip": zip_code,
+        }
+
+    @tool(writes=True)
+    def modify_pending_order_address(
+        self,
+        order_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        order = self._order(order_id)
+        if not self._changeable(order):
+            raise Refused(self._say("non-pending order cannot be modified"))
+        order["address"] = self._address(address1, address2, city, state, country, zip)
+        return order
+
+    @tool(writes=True)
+    def modify_user_address(
+        self,
+        user_id: str,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,  # noqa: A002
+    ) -> Any:
+        user = self._user(user_id)
+        user["address"] = self._address(address1, address2, city, state, country, zip)
+        return user
+
     def _count_items(self, order: Any, item_ids: Sequence[str], missing: str) -> None:
         there = [item["item_id"] for item in order["items"]]
         for item_id in item_ids:
@@ -199,11 +246,11 @@ class RetailTools(Toolkit):
         order["status"] = "pending (item modified)"
         return order
 
+    @abstractmethod
     def _put(
         self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str], variants: list[Any]
     ) -> None:
         """Make the order's items the new ones."""
-        raise NotImplementedError
 
     def _return(
         self, order_id: str, item_ids: list[str], payment_method_id: str, other_method: str
@@ -250,17 +297,3 @@ def turn_into(item: Any, item_id: str, variant: Any) -> None:
     item["item_id"] = item_id
     item["price"] = variant["price"]
     item["options"] = variant["options"]
-
-
-def address_of(
-    address1: Any, address2: Any, city: Any, state: Any, country: Any, zip_code: Any
-) -> dict[str, Any]:
-    """An address with its fields by name."""
-    return {
-        "address1": address1,
-        "address2": address2,
-        "city": city,
-        "state": state,
-        "country": country,
-        "zip": zip_code,
-    }

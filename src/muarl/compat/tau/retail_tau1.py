@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.compat.tau.retail import RetailTools, address_of, item_of, turn_into
+from muarl.compat.tau.retail import RetailTools, item_of, turn_into
 from muarl.compat.tau.toolkit import Refused, Tau1Toolkit, tool
 
 
@@ -46,35 +46,3 @@ class Tau1Retail(RetailTools, Tau1Toolkit):
     ) -> Any:
         other = "payment method should be either the original payment method or a gift card"
         return self._return(order_id, item_ids, payment_method_id, other)
-
-    @tool(writes=True)
-    def modify_pending_order_address(
-        self,
-        order_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        order = self._order(order_id)
-        if not self._changeable(order):
-            raise Refused("non-pending order cannot be modified")
-        order["address"] = address_of(address1, address2, city, state, country, zip)
-        return order
-
-    @tool(writes=True)
-    def modify_user_address(
-        self,
-        user_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        user = self._user(user_id)
-        user["address"] = address_of(address1, address2, city, state, country, zip)
-        return user

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.compat.tau.retail import RetailTools, address_of, item_of, transaction_of, turn_into
+from muarl.compat.tau.retail import RetailTools, item_of, transaction_of, turn_into
 from muarl.compat.tau.toolkit import Refused, Tau2Toolkit, tool
 
 
@@ -32,6 +32,13 @@ class Tau2Retail(RetailTools, Tau2Toolkit):
         for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
             turn_into(item_of(order, item_id), new_item_id, variants[-1])
 
+    def _address(self, *parts: Any) -> dict[str, Any]:
+        address = super()._address(*parts)
+        for key, value in address.items():
+            if not isinstance(value, str):
+                raise TypeError(f"{key} should be a valid string")
+        return {key: address[key] for key in _ADDRESS}
+
     @tool()
     def get_item_details(self, item_id: str) -> Any:
         for product in self.db["products"].values():
@@ -52,38 +59,6 @@ class Tau2Retail(RetailTools, Tau2Toolkit):
     ) -> Any:
         other = "payment method should be the original payment method"
         return self._return(order_id, item_ids, payment_method_id, other)
-
-    @tool(writes=True)
-    def modify_pending_order_address(
-        self,
-        order_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        order = self._order(order_id)
-        if not self._changeable(order):
-            raise Refused("Non-pending order cannot be modified")
-        order["address"] = _checked_address(address1, address2, city, state, country, zip)
-        return order
-
-    @tool(writes=True)
-    def modify_user_address(
-        self,
-        user_id: str,
-        address1: str,
-        address2: str,
-        city: str,
-        state: str,
-        country: str,
-        zip: str,  # noqa: A002
-    ) -> Any:
-        user = self._user(user_id)
-        user["address"] = _checked_address(address1, address2, city, state, country, zip)
-        return user
 
 
 def tau2_database(db: Any) -> dict[str, Any]:
@@ -141,11 +116,3 @@ def _user(user: Any) -> dict[str, Any]:
     }
     keys = ("user_id", "name", "address", "email", "payment_methods", "orders")
     return {**{key: user[key] for key in keys}, "payment_methods": methods}
-
-
-def _checked_address(*values: Any) -> dict[str, Any]:
-    address = address_of(*values)
-    for key, value in address.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{key} should be a valid string")
-    return {key: address[key] for key in _ADDRESS}

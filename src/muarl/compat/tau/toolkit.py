@@ -7,6 +7,7 @@ answer. What a tool wrote before it failed stays written.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -50,7 +51,7 @@ def tool(*, writes: bool = False) -> Callable[[Method], Method]:
     return mark
 
 
-class Toolkit:
+class Toolkit(ABC):
     """Tools over the state of one dialogue.
 
     Attributes:
@@ -82,13 +83,13 @@ class Toolkit:
             return Answer(f"Error: {error}", True, not isinstance(error, Refused))
         return self.answer(result)
 
+    @abstractmethod
     def unknown(self, name: str) -> str:
         """What is said about a tool that is not there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, result: Any) -> Answer:
         """What the caller reads of a result."""
-        raise NotImplementedError
 
 
 class Tau1Toolkit(Toolkit):

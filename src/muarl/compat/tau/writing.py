@@ -117,7 +117,7 @@ def _yaml(made: Made, splits: Mapping[str, Sequence[str]]) -> str:
         ),
         ("personas", {"official": {"style": "As the benchmark's own prompt has her."}}),
         ("reward", [{"gold_world": True}]),
-        ("floor", made.floor),
+        ("benchmark", {"name": made.benchmark, "unsolved": made.unsolved}),
     ]
     said = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in lines)
     said = said.replace("\nreward:", f"\n{_OWN_REWARD}\nreward:")

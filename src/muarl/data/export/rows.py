@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muarl.kernel.advantage import group_advantages
-from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.messages import Message, ToolCall, with_rules
 from muarl.record import Episode, EpisodeHead, EpisodeKey, PredicateResult, Sample
 from muarl.spec.grpo import Baseline
 from muarl.world import Change
@@ -81,7 +81,7 @@ def episode_rows(
             "rewards": [_result(result) for result in episode.rewards],
             "metrics": [_result(result) for result in episode.metrics],
             "messages": list(_messages(episode)),
-            "tools": _json([_tool(tool) for tool in episode.tools]),
+            "tools": _json([tool.as_function() for tool in episode.tools]),
             "changes": [_change(change) for change in episode.changes],
             "num_turns": len(episode.turns),
             "num_sampled": episode.num_sampled,
@@ -124,7 +124,7 @@ def _tokens(sample: Sample) -> Row:
 
 def _messages(episode: Episode) -> Iterator[Row]:
     """The conversation as the policy's template saw it, and what the user said last."""
-    yield _message(Message("system", episode.system))
+    yield from map(_message, with_rules(episode.system))
     yield _message(Message("user", episode.opening.text))
     for turn in episode.turns:
         yield _message(turn.message)
@@ -153,17 +153,6 @@ def _call(call: ToolCall) -> Row:
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
-    }
-
-
-def _tool(tool: ToolSpec) -> Row:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-        },
     }
 
 

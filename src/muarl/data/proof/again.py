@@ -85,15 +85,15 @@ def made_again_findings(subject: Subject) -> Iterator[ProofFinding]:
             f"{changes[0]}; ask no clock, and draw from a `random.Random` with a seed of your own"
         )
         yield subject.about(Check.AGAIN, next(iter(of_python)), message)
-    for split in domain.splits if spec.tasks.python is not None else ():
+    for split in domain.splits if spec.tasks.generator is not None else ():
         for first, second in zip(domain.tasks(split), again.tasks(split), strict=True):
             if first != second:
                 message = (
-                    f"{spec.tasks.python} makes other tasks from the same seed: the first of split "
+                    f"{spec.tasks.generator} makes other tasks from the same seed: the first of split "
                     f"{split!r} that differs is {first.id!r}, {_difference(first, second)}; "
                     "draw from `random.Random(seed)` alone"
                 )
-                yield subject.about(Check.AGAIN, ("tasks", "python"), message)
+                yield subject.about(Check.AGAIN, spec.tasks.loc, message)
                 return
 
 

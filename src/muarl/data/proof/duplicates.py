@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from muarl.data.overlap import Pair, near_duplicates
 from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.overlap import Pair, near_duplicates
 
 _NAMED = 50
 """Pairs that are named; a generator that repeats itself makes millions."""

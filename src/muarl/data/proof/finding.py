@@ -107,7 +107,7 @@ class Subject:
             file, index = self._homes[task.id]
             problem = file.problem(("tasks", index, *loc), message, at_key=at_key)
         else:
-            problem = self.domain.located.problem(("tasks", "python"), message)
+            problem = self.domain.located.problem(self.domain.spec.tasks.loc, message)
         return ProofFinding(check, problem, task.id)
 
 

@@ -10,7 +10,7 @@ from muarl.errors import EpisodeError
 from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import evaluate, reward_of
-from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec
+from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec, TurnSpec
 from muarl.spec.calls import Who
 from muarl.tools import ToolSession
 from muarl.world import World
@@ -23,8 +23,12 @@ Sides = Mapping[Who, ToolSession]
 class GoldRun:
     """Calls made one after another on a fresh world, each confirmed by the user first.
 
+    Where she has fixed messages they are what she says, and nothing is confirmed.
+
     Attributes:
         world: At first what the server's start left of it, then what the calls made of it.
+        fixed: Her fixed messages, if she has any.
+        confirmed: Whether the user does: no benchmark asks for it, and some limit messages.
         initial: The world before the calls.
         turns: The dialogue.
         refused: Position and answer of the first call that was answered with an error.
@@ -33,6 +37,8 @@ class GoldRun:
     """
 
     world: World
+    fixed: Sequence[TurnSpec] = ()
+    confirmed: bool = True
     initial: World = field(init=False)
     turns: list[Turn] = field(default_factory=list)
     refused: tuple[int, str] | None = None
@@ -41,10 +47,20 @@ class GoldRun:
 
     def __post_init__(self) -> None:
         self.initial = self.world.fork()
+        self._to_say = list(enumerate(self.fixed))[1:]
+
+    def go_on(self, turn: int) -> None:
+        """Let her say her fixed messages up to one of them."""
+        while self._to_say and self._to_say[0][0] <= turn:
+            _, said = self._to_say.pop(0)
+            reply = UserReply(said.says, act="next", shows=tuple(said.shows))
+            self.turns.append(_turn("Done.", reply))
 
     async def call(self, sides: Sides, call: GoldCallSpec) -> str | None:
         """Make one call, the agent's confirmed; the answer if it was an error."""
-        if call.by == "agent":
+        if self.fixed:
+            self.go_on(call.turn)
+        elif call.by == "agent" and self.confirmed:
             self.turns.append(_turn("", UserReply("yes", act="confirm")))
         return await self._make(sides, call, keep_errors=True)
 
@@ -85,13 +101,14 @@ async def run_calls(
     domain = subject.domain
     world = subject.world_for(task)
     async with domain.sides(world) as sides:
-        run = GoldRun(world)
+        run = GoldRun(world, task.turns, confirmed=domain.spec.benchmark is None)
         for index, gold in enumerate(calls):
             refusal = await run.call(sides, gold)
             if refusal is not None and run.refused is None:
                 run.refused = (index, refusal)
                 if strict:
                     break
+        run.go_on(len(task.turns))
     return run
 
 
@@ -104,7 +121,7 @@ async def scored(
     *,
     silent: bool = False,
 ) -> list[PredicateResult]:
-    """What a run is worth, by the predicates that are wanted.
+    """What a run is worth, by the predicates that are wanted, once the user has ended the dialogue.
 
     Args:
         subject: The domain.
@@ -120,8 +137,16 @@ async def scored(
     """
     opening = UserReply(task.goal)
     turns = run.turns if silent else [*_said(wanted), *run.turns]
+    if not _over(turns, subject.domain.spec.terminal):
+        turns = [*turns, _turn("", UserReply("", stop=True, act="stop"))]
     evidence = subject.domain.evidence(run.world, gold, turns, opening, run.initial)
     return [await evaluate(predicate, evidence) for predicate in wanted]
+
+
+def _over(turns: Sequence[Turn], terminal: Sequence[str]) -> bool:
+    """Whether the last call ended the dialogue."""
+    last = turns[-1].results if turns else ()
+    return any(result.name in terminal and not result.is_error for result in last)
 
 
 async def gold_findings(
@@ -207,6 +232,8 @@ def _said(wanted: Sequence[PredicateSpec]) -> Iterator[Turn]:
     for predicate in wanted:
         if predicate.said is not None:
             yield _turn(predicate.said.text, UserReply(""))
+        elif predicate.python is not None and predicate.python.says:
+            yield _turn("\n".join(predicate.python.says), UserReply(""))
         elif predicate.not_ is None:
             yield from _said([part for _, part in predicate.parts()])
 

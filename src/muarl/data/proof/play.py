@@ -1,4 +1,4 @@
-"""Policies without skill, and the domain's expert, in real dialogues with scripted users."""
+"""Policies without skill, and the domain's expert, in real dialogues with users who need no model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from muarl.data.demonstrations import Unjournaled
 from muarl.data.expert import ExpertPolicy
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.proof.watch import UnderWay
@@ -21,16 +20,17 @@ from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
 from muarl.spec.run import RolloutSpec
-from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.spec.user import modelless_user
 
 AgentFor = Callable[[TaskSpec, random.Random], Agent]
 
-# Nobody samples here, so nothing but turns needs a cap.
-_CAPS = RolloutSpec(max_turns=24, max_tokens=100_000, context_tokens=1_000_000)
+# Nobody samples here, so nothing but turns needs a cap: one that the longest errand stays under.
+_CAPS = RolloutSpec(max_turns=100, max_tokens=100_000, context_tokens=1_000_000)
 _LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
 
 Means = dict[str, Interval]
@@ -116,7 +116,7 @@ def estimate(rewards: Sequence[float]) -> Interval:
 async def expert_findings(
     subject: Subject, dialogues: int
 ) -> tuple[Means, set[tuple[Who, str]], list[ProofFinding]]:
-    """Let the domain's expert talk, without bad habits: it must earn 1.
+    """Let the domain's expert talk, without bad habits: it must earn 1, where gold calls do.
 
     Returns:
         Its mean reward on each split, the tools that it and the user called successfully, and what
@@ -127,6 +127,7 @@ async def expert_findings(
     def agent_for(task: TaskSpec, rng: random.Random) -> Agent:
         return domain.expert(task, {}, rng)
 
+    unsolved = () if domain.spec.benchmark is None else domain.spec.benchmark.unsolved
     means: Means = {}
     used: set[tuple[Who, str]] = set()
     found: list[ProofFinding] = []
@@ -137,7 +138,13 @@ async def expert_findings(
         for episode in episodes:
             used |= {("agent", name) for name, _, is_error in episode.calls() if not is_error}
             used |= {("user", name) for name, _, is_error in episode.user_calls() if not is_error}
-        failed = [e for e in episodes if e.reward is not None and e.reward < 1]
+        failed = [
+            episode
+            for episode in episodes
+            if episode.reward is not None
+            and episode.reward < 1
+            and episode.key.task_id not in unsolved
+        ]
         if failed:
             first = min(failed, key=lambda episode: str(episode.key))
             reasons = "; ".join(f"{r.name}: {r.reason}" for r in first.rewards if r.score != 1)
@@ -162,7 +169,7 @@ async def _play(
         tasks=tasks,
         renderer=renderer,
         limits=_CAPS,
-        user=UserSpec(scripted=ScriptedUserSpec()),
+        user=modelless_user(tasks),
         policy_for=policy_for,
     )
     keys = episode_keys(tasks, run_seed=0, phase=phase)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from muarl.data.proof.again import again_findings, made_again_findings
+from muarl.data.proof.benchmark import UNREACHED, is_the_benchmarks
 from muarl.data.proof.coverage import coverage_findings
 from muarl.data.proof.duplicates import duplicate_findings
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
@@ -46,6 +47,8 @@ class Proof:
         fuzz: What became of mutated gold runs, if any were asked for.
         skipped: What could not be proved, and why.
         findings: Why the domain is not sound; empty if it is.
+        benchmark: The public benchmark whose tasks these are, if they are one's.
+        of_benchmark: What was found about its tasks, which speaks against them and not the domain.
     """
 
     domain: str
@@ -59,6 +62,8 @@ class Proof:
     fuzz: Fuzzed | None = None
     skipped: list[str] = field(default_factory=list)
     findings: list[ProofFinding] = field(default_factory=list)
+    benchmark: str | None = None
+    of_benchmark: list[ProofFinding] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
@@ -126,7 +131,9 @@ class _Prover:
     ) -> None:
         self.subject = subject
         self.proof = Proof(
-            subject.domain.spec.id, {split: len(tasks) for split, tasks in subject.tasks.items()}
+            subject.domain.spec.id,
+            {split: len(tasks) for split, tasks in subject.tasks.items()},
+            benchmark=benchmark.name if (benchmark := subject.domain.spec.benchmark) else None,
         )
         self._dialogues = dialogues
         self._fuzz = fuzz
@@ -142,6 +149,8 @@ class _Prover:
             await self._prove_tasks()
         except ToolServerError as error:
             self.note_failure(str(error))
+        if proof.benchmark is not None:
+            proof.skipped.append(UNREACHED)
         if any(_asks_a_judge(subject)):
             proof.skipped.append("no judge was asked: what `judge` predicates want counts as held")
         if proof.findings:
@@ -154,9 +163,14 @@ class _Prover:
         if proof.sound:
             offered: Reads = {"agent": self._tools, "user": self._user_tools}
             try:
-                proof.findings += await coverage_findings(subject, offered, self._used)
+                self._note(await coverage_findings(subject, offered, self._used))
             except ToolServerError as error:
                 self.note_failure(str(error))
+
+    def _note(self, found: Iterable[ProofFinding]) -> None:
+        for finding in found:
+            theirs = is_the_benchmarks(finding, self.subject)
+            (self.proof.of_benchmark if theirs else self.proof.findings).append(finding)
 
     def note_failure(self, why: str) -> None:
         """A server failed: a finding, with the call in which it did."""
@@ -165,7 +179,7 @@ class _Prover:
             task_id = made.task_id
             why = f"{f'task {task_id!r}: ' if task_id else ''}{made}: {why}"
         problem = self.subject.domain.located.problem(("tools",), why, at_key=True)
-        self.proof.findings.append(ProofFinding(Check.SERVER, problem, task_id))
+        self._note([ProofFinding(Check.SERVER, problem, task_id)])
 
     async def _prove_tasks(self) -> None:
         proof, subject = self.proof, self.subject
@@ -175,12 +189,12 @@ class _Prover:
         proof.tools = [tool.name for tool in self._tools]
         proof.user_tools = [tool.name for tool in self._user_tools]
         self._on_step("names")
-        proof.findings += made_again_findings(subject)
-        proof.findings += name_findings(subject, self._tools, self._user_tools)
-        proof.findings += _speech_findings(subject)
+        self._note(made_again_findings(subject))
+        self._note(name_findings(subject, self._tools, self._user_tools))
+        self._note(_speech_findings(subject))
         self._on_step("splits")
-        proof.findings += split_findings(subject)
-        proof.findings += duplicate_findings(subject)
+        self._note(split_findings(subject))
+        self._note(duplicate_findings(subject))
         if any(finding.check is Check.NAMES for finding in proof.findings):
             return
         self._on_step("gold calls")
@@ -190,7 +204,7 @@ class _Prover:
         of_tasks = ((task, self._gold.get(task.id)) for task in subject.all_tasks())
         runs = [(task, run) for task, run in of_tasks if run is not None]
         if not any(finding.check is Check.SYNC for finding in proof.findings):
-            proof.findings += await again_findings(subject, runs)
+            self._note(await again_findings(subject, runs))
         if any(
             finding.check in (Check.GOLD, Check.AGAIN, Check.SYNC) for finding in proof.findings
         ):
@@ -200,7 +214,7 @@ class _Prover:
         if self._fuzz:
             self._on_step("mutated gold runs")
             proof.fuzz, found = await fuzz_findings(subject, self._fuzz)
-            proof.findings += found
+            self._note(found)
             if not proof.fuzz.counted:
                 proof.skipped.append("no mutated gold run left the world otherwise than it should")
 
@@ -210,7 +224,7 @@ class _Prover:
             idle: list[float] = []
             for task in tasks:
                 found, run, reward = await gold_findings(subject, task)
-                proof.findings += found
+                self._note(found)
                 if reward is not None:
                     idle.append(reward)
                 if run is not None:
@@ -218,7 +232,7 @@ class _Prover:
                     self._used |= run.tools
             proof.idle[split] = earned = estimate(idle)
             whole = len(idle) == len(subject.domain.tasks(split))
-            proof.findings += over_floor(subject, split, earned, "doing nothing", exact=whole)
+            self._note(over_floor(subject, split, earned, "doing nothing", exact=whole))
 
     async def _prove_sync(self) -> None:
         """One finding says it of all tasks."""
@@ -227,7 +241,7 @@ class _Prover:
         for tasks in self.subject.tasks.values():
             for task in spread(tasks, self._dialogues):
                 if found := await sync_findings(self.subject, task):
-                    self.proof.findings += found
+                    self._note(found)
                     return
 
     async def _prove_reads(self) -> None:
@@ -235,37 +249,39 @@ class _Prover:
         subject = self.subject
         reads = reads_of(subject, self._tools, self._user_tools)
         public = public_words(subject, self._tools)
-        found: list[ProofFinding] = []
+        benchmark = subject.domain.spec.benchmark
+        unsolved = benchmark.unsolved if benchmark is not None else ()
+        before = len(self.proof.findings)
         runs: list[tuple[TaskSpec, GoldRun]] = []
         for tasks in subject.tasks.values():
-            for task in spread(tasks, self._dialogues):
+            made = [task for task in tasks if task.id in self._gold and task.id not in unsolved]
+            for task in spread(tuple(made), self._dialogues):
                 try:
                     more, run = await read_findings(subject, task, self._gold[task.id], reads)
                 except RewardError as error:
-                    found.append(subject.about_task(Check.READS, task, ("reward",), str(error)))
+                    self._note([subject.about_task(Check.READS, task, ("reward",), str(error))])
                     continue
-                found += more
+                self._note(more)
                 runs.append((task, run))
                 self._used |= run.tools
-            for task in tasks:
-                found += await reach_findings(subject, task, public, reads)
-                found += deed_findings(subject, task)
-        if not found:
-            found += await again_findings(subject, runs)
-        self.proof.findings += found
+            for task in tasks if benchmark is None else ():
+                self._note(await reach_findings(subject, task, public, reads))
+                self._note(deed_findings(subject, task))
+        if len(self.proof.findings) == before:
+            self._note(await again_findings(subject, runs))
 
     async def _prove_dialogues(self) -> None:
         proof, subject = self.proof, self.subject
         self._on_step("trivial policies")
         floor, found = await floor_findings(subject, self._tools, self._dialogues)
         proof.floor, proof.passed = floor
-        proof.findings += found
+        self._note(found)
         if subject.domain.spec.expert is None:
             proof.skipped.append("the domain names no expert")
             return
         self._on_step("expert")
         proof.expert, used, found = await expert_findings(subject, self._dialogues)
-        proof.findings += found
+        self._note(found)
         self._used |= used
 
 
@@ -290,6 +306,8 @@ def _asks_a_judge(subject: Subject) -> Iterator[bool]:
 
 def _unplayable(subject: Subject) -> str:
     """Why no dialogue can be played without a model, or ""."""
+    if all(task.turns for task in subject.all_tasks()):
+        return ""
     if subject.domain.spec.user is None:
         return "no dialogue was played: the domain has no scripted user"
     if any(task.user is None for task in subject.all_tasks()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,10 +19,8 @@ from muarl.data.proof.values import calls_of, facts_of
 from muarl.messages import ToolCall, ToolSpec
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
-from muarl.spoken import read, readings, says, tokens
+from muarl.spoken.known import Known, is_worded, values_in
 
-_WORDED = 5
-"""Words from which a text is the agent's own."""
 _CALLS = 64
 """Calls made to find what one persona does not tell."""
 Need = tuple[int, str, str]
@@ -30,29 +29,13 @@ Need = tuple[int, str, str]
 _PIECE = re.compile(r"[\w@.#+-]*\w")
 
 
-def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Words:
+def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Known:
     """What the rules and the tools' descriptions say: known to every agent."""
-    return Words([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
-
-
-class Words:
-    """Texts in which values are looked for."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [reading for text in texts for reading in readings(text)]
-        self._known = {token for text in self._texts for token in text.tokens}
-
-    def hold(self, value: str) -> bool:
-        """Whether one of them says a value."""
-        wanted = read(value)
-        first = wanted.tokens[0]
-        if first[0] == "word" and first not in self._known:
-            return False  # most values are in none
-        return any(text.may_say(wanted) for text in self._texts)
+    return Known([subject.domain.spec.rules, msgspec.json.encode(list(tools)).decode()])
 
 
 async def reach_findings(
-    subject: Subject, task: TaskSpec, public: Words, reads: Reads
+    subject: Subject, task: TaskSpec, public: Known, reads: Reads
 ) -> list[ProofFinding]:
     """Values in the agent's gold calls that a persona neither tells nor leads to.
 
@@ -68,11 +51,12 @@ async def reach_findings(
     needed = [at for at in _needed(task) if not public.hold(at[2])]
     found = []
     for persona in task.personas:
-        told = _told(subject, task, persona)
-        words = Words(told)
-        missing = [at for at in needed if not (words.hold(at[2]) or _worded(at[2], told))]
+        named = _told(subject, task, persona)
+        told = [value for values in named.values() for value in values]
+        words = Known(told)
+        missing = [at for at in needed if not (words.hold(at[2]) or is_worded(at[2], told))]
         if missing:
-            missing = await _not_found(subject, task, missing, told, reads)
+            missing = await _not_found(subject, task, missing, named, reads)
         for index, name, value in missing:
             message = (
                 f"nobody can know {value!r}, which gold call {index + 1} needs as {name!r}: persona "
@@ -83,41 +67,28 @@ async def reach_findings(
     return found
 
 
-def _worded(value: str, told: Sequence[str]) -> bool:
-    """Whether it is what was told with words of the agent's around it: "phone 6001"."""
-    return any(says(value, fact) for fact in told)
-
-
 def _needed(task: TaskSpec) -> Iterator[Need]:
     for index, call in enumerate(task.gold):
-        for name, value in call.arguments.items() if call.by == "agent" else ():
-            for text in _texts(value):
-                if 0 < len(tokens(text)) < _WORDED:
-                    yield index, name, text
+        for name, text in values_in(call.arguments) if call.by == "agent" else ():
+            yield index, name, text
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)
+def _told(subject: Subject, task: TaskSpec, persona: str) -> dict[str, list[str]]:
+    """What a persona tells, asked or not.
 
-
-def _told(subject: Subject, task: TaskSpec, persona: str) -> list[str]:
-    """What a persona tells, asked or not: her ledger's facts, or her goal where she has no ledger."""
+    By the names of her ledger's facts; of a task without any, her fixed messages or her goal.
+    """
     script, manner = subject.domain.spec.user, subject.domain.spec.personas[persona]
+    if task.turns:
+        return {"": [turn.says for turn in task.turns]}
     if task.user is None:
-        return [task.goal]
-    told = []
+        return {"": [task.goal]}
+    told: dict[str, list[str]] = {}
     for fact in facts_of(task):
         how = manner.disclose.get(fact.id, fact.disclose)
         heard = how == "volunteer" or script is None or f"ask:{fact.id}" in script.understands
         if how != "never" and heard:
-            told.append(fact.value)
+            told.setdefault(fact.id, []).append(fact.value)
     return told
 
 
@@ -125,21 +96,19 @@ async def _not_found(
     subject: Subject,
     task: TaskSpec,
     missing: Sequence[Need],
-    told: Sequence[str],
+    told: Mapping[str, Sequence[str]],
     reads: Reads,
 ) -> list[Need]:
     """What no tool that only looks answers, asked with what was told and with what was answered."""
     world = subject.world_for(task)
     left = list(missing)
-    known = list(told) if task.user is not None else _pieces(told)
+    known = _Gathered(told, whole=task.user is not None)
     tried: set[tuple[Who, str, bytes]] = set()
     async with subject.domain.sides(world) as sides:
         while left and len(tried) < _CALLS:
             untried = (
                 (by, tool.name, arguments)
-                for by, tools in reads.items()
-                for tool in tools
-                for arguments in calls_of(tool, {}, known, _CALLS)
+                for by, tool, arguments in known.calls(reads)
                 if (by, tool.name, _key(arguments)) not in tried
             )
             call = next(untried, None)
@@ -149,10 +118,55 @@ async def _not_found(
             tried.add((by, name, _key(arguments)))
             result = await sides[by].call(ToolCall(f"reach_{len(tried)}", name, arguments))
             if not result.is_error:
-                answer = Words([result.content])
+                answer = Known([result.content])
                 left = [need for need in left if not answer.hold(need[2])]
-                known = list(dict.fromkeys([*known, *_pieces([result.content])]))
+                known.learn(result.content)
     return left
+
+
+class _Gathered:
+    """What was told and answered so far, by itself and by the name that it stood under.
+
+    Args:
+        told: Facts that were told, by their names.
+        whole: Each is a value as it is, and not a text to be looked through.
+    """
+
+    def __init__(self, told: Mapping[str, Sequence[str]], *, whole: bool) -> None:
+        values = [value for values in told.values() for value in values]
+        self._values = dict.fromkeys(values if whole else _pieces(values))
+        self._named = {name: dict.fromkeys(values) for name, values in told.items() if whole}
+
+    def learn(self, answer: str) -> None:
+        """Take in what a tool answered; in JSON a value has the name of its field."""
+        self._values |= dict.fromkeys(_pieces([answer]))
+        with suppress(msgspec.DecodeError, RecursionError):
+            for name, value in _fields(msgspec.json.decode(answer)):
+                self._named.setdefault(name, {})[value] = None
+
+    def calls(self, reads: Reads) -> Iterator[tuple[Who, ToolSpec, dict[str, Any]]]:
+        """Calls that might find more: first those whose arguments bear their parameters' names."""
+        tools = [(by, tool) for by, offered in reads.items() for tool in offered]
+        named = {name: list(values) for name, values in self._named.items()}
+        for by, tool in tools:
+            required = tool.parameters.get("required", tool.parameters.get("properties", {}))
+            if named.keys() >= set(required):
+                yield from ((by, tool, found) for found in calls_of(tool, named, (), _CALLS))
+        values = list(self._values)
+        for by, tool in tools:
+            yield from ((by, tool, found) for found in calls_of(tool, {}, values, _CALLS))
+
+
+def _fields(value: Any) -> Iterator[tuple[str, str]]:
+    """Texts in JSON data that have a name, and the name."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, str):
+                yield name, inner
+            yield from _fields(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _fields(inner)
 
 
 def _pieces(texts: Sequence[str]) -> list[str]:

@@ -53,12 +53,13 @@ async def read_findings(
     world = subject.world_for(task)
     looks = [(by, tool) for by, offered in reads.items() for tool in offered]
     async with domain.sides(world) as sides:
-        run = GoldRun(world)
+        run = GoldRun(world, task.turns, confirmed=domain.spec.benchmark is None)
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
                 return [_writes(subject, by, tool, task, change)], run
         for call in task.gold:
             await run.call(sides, call)
+        run.go_on(len(task.turns))
         for by, tool in looks:
             if change := await _look(sides, run, by, tool, task):
                 return [_writes(subject, by, tool, task, change)], run

@@ -15,7 +15,7 @@ import hashlib
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice, pairwise
@@ -58,25 +58,51 @@ class Pair:
     exact: bool
 
 
-def near_duplicates(tasks: Sequence[TaskSpec]) -> Iterator[Pair]:
-    """Pairs of tasks that are nearly the same, in the order of the second of them.
+class NearDuplicates:
+    """Tasks seen so far, and which of them another is nearly the same as."""
 
-    A task without words, facts and gold calls is like no other.
-    """
-    known = [Traits.of(task) for task in tasks]
-    bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for index, mine in enumerate(known):
-        compared: set[int] = set()
+    def __init__(self) -> None:
+        self._tasks: list[TaskSpec] = []
+        self._traits: list[Traits] = []
+        self._bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+
+    def add(self, task: TaskSpec) -> None:
+        """A task was seen."""
+        self._add(task, Traits.of(task))
+
+    def like(self, task: TaskSpec) -> list[Pair]:
+        """Pairs of those seen and a task; one without words, facts and gold calls is like no other."""
+        return self._like(task, Traits.of(task))
+
+    def of(self, task: TaskSpec) -> list[Pair]:
+        """Pairs of those seen and a task, which counts as seen from then on."""
+        mine = Traits.of(task)
+        found = self._like(task, mine)
+        self._add(task, mine)
+        return found
+
+    def _add(self, task: TaskSpec, mine: Traits) -> None:
         for band in _bands(mine):
-            for other in bands[band]:
-                if other not in compared:
-                    compared.add(other)
-                    theirs = known[other]
-                    similarity = theirs.similarity(mine)
-                    if similarity >= NEAR:
-                        exact = theirs.deed == mine.deed
-                        yield Pair(tasks[other], tasks[index], similarity, exact)
-            bands[band].append(index)
+            self._bands[band].append(len(self._tasks))
+        self._tasks.append(task)
+        self._traits.append(mine)
+
+    def _like(self, task: TaskSpec, mine: Traits) -> list[Pair]:
+        near = dict.fromkeys(other for band in _bands(mine) for other in self._bands.get(band, ()))
+        found: list[Pair] = []
+        for other in near:
+            theirs = self._traits[other]
+            similarity = theirs.similarity(mine)
+            if similarity >= NEAR:
+                found.append(Pair(self._tasks[other], task, similarity, theirs.deed == mine.deed))
+        return found
+
+
+def near_duplicates(tasks: Iterable[TaskSpec]) -> Iterator[Pair]:
+    """Pairs of tasks that are nearly the same, in the order of the second of them."""
+    seen = NearDuplicates()
+    for task in tasks:
+        yield from seen.of(task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +159,12 @@ class Traits:
             return 1.0
         if self.tools != other.tools:
             return 0.0
-        in_words = _jaccard(self.features, other.features)
+        in_words = jaccard(self.features, other.features)
         if self.mentioned or other.mentioned:
-            in_words = min(in_words, _jaccard(self.mentioned, other.mentioned))
+            in_words = min(in_words, jaccard(self.mentioned, other.mentioned))
         if not (self.entities and other.entities):
             return in_words
-        in_deeds = min(_jaccard(self.deeds, other.deeds), _jaccard(self.entities, other.entities))
+        in_deeds = min(jaccard(self.deeds, other.deeds), jaccard(self.entities, other.entities))
         return max(in_words, in_deeds)
 
 
@@ -213,7 +239,8 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """What both have of all that either has, in [0, 1]; one of them has something."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared)
 
@@ -227,18 +254,20 @@ def _bands(traits: Traits) -> Iterator[tuple[Any, ...]]:
     if not traits.features:
         return
     yield "deed", traits.deed
-    deeds, goal = _signature(traits.deeds), _signature(traits.goal)
-    yield from _cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
+    deeds, goal = signature(traits.deeds), signature(traits.goal)
+    yield from cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
     if traits.entities:
-        yield from _cut("deeds", deeds)
+        yield from cut("deeds", deeds)
 
 
-def _cut(kind: str, signature: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    for band, start in enumerate(range(0, len(signature), _ROWS)):
-        yield (kind, band, *signature[start : start + _ROWS])
+def cut(kind: str, values: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """A signature in bands: two that are similar have one of them in common."""
+    for band, start in enumerate(range(0, len(values), _ROWS)):
+        yield (kind, band, *values[start : start + _ROWS])
 
 
-def _signature(found: frozenset[str]) -> list[int]:
+def signature(found: frozenset[str]) -> list[int]:
+    """MinHash of a set that is not empty: two agree in a value as often as they are similar."""
     return [min(column) for column in zip(*map(_permuted, found), strict=True)]
 
 

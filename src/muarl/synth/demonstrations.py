@@ -1,4 +1,4 @@
-"""Expert dialogues for a cold start: played on the real tools and users, verified by replay."""
+"""Expert dialogues for a cold start: played on the real tools and users, and verified."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from muarl.data.expert import ExpertPolicy
-from muarl.data.replay import replay_problem
 from muarl.domain import Domain
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
@@ -16,22 +15,17 @@ from muarl.scheduler import Group, Observer
 from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import Journal
+from muarl.scheduler.scheduler import Journal, Unjournaled
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
+from muarl.synth.stages import Replays
+from muarl.synth.verify import Verdict, Verifier
 
 PHASE = "cold_start"
 USER_PHASE = "user_cold_start"
 """Of dialogues whose user is learned from."""
-
-
-class Unjournaled:
-    """A journal that keeps nothing: demonstrations can be played again from the seed."""
-
-    def append(self, episode: Episode) -> None:
-        del episode
 
 
 async def demonstrations(
@@ -50,10 +44,11 @@ async def demonstrations(
     observer: Observer | None = None,
     crew: Crew | None = None,
 ) -> list[Episode]:
-    """Play expert dialogues with the spec's imperfections and keep those that replay.
+    """Play expert dialogues with the spec's imperfections and keep those that stand `spec.verify`.
 
     Tasks are gone through in turn, as often as it takes. Dialogues that ended in a fault or do not
-    replay are left out; more than one in a hundred of those is an error.
+    replay are left out; more than one in a hundred of those is an error. What else is asked of them
+    may leave out any number, but not all.
 
     Raises:
         SpecError: The domain has no expert, or the expert does not know an imperfection.
@@ -62,7 +57,7 @@ async def demonstrations(
     count = spec.episodes if count is None else count
     tasks = domain.tasks(spec.split)
     keys = spread_keys(tasks, count, run_seed=run_seed, phase=phase)
-    by_id = {task.id: task for task in tasks}
+    verifier = Verifier(domain, spec.verify)
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
         agent = domain.expert(task, spec.imperfections, generator(str(key), run_seed, "expert"))
@@ -99,16 +94,23 @@ async def demonstrations(
         crew=crew,
     )
     kept: list[Episode] = []
-    lost: list[str] = []
-    for episode in (episode for group in groups for episode in group.episodes):
-        task = by_id[episode.key.task_id]
-        problem = episode.error or await replay_problem(domain, task, episode)
-        if problem is None:
+    lost: list[Verdict] = []
+    untrue: list[Verdict] = []
+    async for episode, verdict in verifier.verdicts(e for group in groups for e in group.episodes):
+        if verdict.kept:
             kept.append(episode)
+        elif episode.outcome.is_fault or verdict.stage == Replays.name:
+            untrue.append(verdict)
         else:
-            lost.append(f"{episode.key}: {problem}")
-    if len(lost) * 100 > count:
+            lost.append(verdict)
+    if len(untrue) * 100 > count:
+        first = f"{untrue[0].key}: {untrue[0].reason}"
         raise TrainError(
-            f"{len(lost)} of {count} expert dialogues could not be verified; the first: {lost[0]}"
+            f"{len(untrue)} of {count} expert dialogues could not be verified; the first: {first}"
+        )
+    if not kept:
+        first = f"{lost[0].key}, {lost[0].stage}: {lost[0].reason}"
+        raise TrainError(
+            f"none of {count} expert dialogues stands what `verify` asks for; the first: {first}"
         )
     return kept

@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from proof_shop import with_expert
 from spec_files import spoil, write_all
 
-from muarl.data import demonstrations as room
-from muarl.data.demonstrations import demonstrations
 from muarl.data.expert import ExpertPolicy
 from muarl.data.replay import replay_problem
 from muarl.data.trivial import TRIVIAL, CallOnce, DoNothing, trivial_agent
@@ -27,6 +25,8 @@ from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.seeds import generator
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
+from muarl.synth import stages
+from muarl.synth.demonstrations import demonstrations
 from muarl.world import Change
 
 pytestmark = pytest.mark.anyio
@@ -126,7 +126,7 @@ async def test_one_lost_dialogue_in_a_hundred_is_borne(
     async def problem(domain: object, task: object, episode: Episode) -> str | None:
         return "another answer" if episode.key.sample < lost else None
 
-    monkeypatch.setattr(room, "replay_problem", problem)
+    monkeypatch.setattr(stages, "replay_problem", problem)
     if is_refused:
         with pytest.raises(TrainError, match=f"{lost} of 100 expert dialogues"):
             await played(shop, count=100)

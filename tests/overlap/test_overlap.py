@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muarl.data.overlap import NEAR, Traits, near_duplicates
+from muarl.overlap import NEAR, Traits, near_duplicates
 from muarl.spec import (
     FactSpec,
     GoldCallSpec,

@@ -1,0 +1,253 @@
+"""A domain that the importer wrote, at work: what its `tools.py` gives to its `domain.yaml`.
+
+The agent calls tools as its chat template has it, as upstream has models do that can. Each call is written
+as the Python text that upstream makes of it, and parsed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from mcp.server import Server
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
+
+from muarl.compat.bfcl.checker import Verdict, judged
+from muarl.compat.bfcl.entries import Entry
+from muarl.compat.bfcl.expert import GoldExpert
+from muarl.compat.bfcl.expressions import name_of, value_of, written
+from muarl.compat.bfcl.official import NOTHING, official_verdict, require
+from muarl.compat.bfcl.sandbox import Sandbox, initial_state
+from muarl.compat.bfcl.toolkit import Version
+from muarl.compat.bfcl.upstream import Upstream
+from muarl.compat.json_schema import json_schema
+from muarl.errors import SetupError
+from muarl.messages import ToolCall
+from muarl.reward import Evidence
+from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec, TurnSpec
+from muarl.world import World
+
+ENTRIES, DOCS, ORIGIN = "published.json", "functions.json", "origin.json"
+"""Files beside the domain's: its entries, the functions by class, and what was imported."""
+MAX_STEPS = 20
+"""Messages with calls in one turn; with the next one upstream's runner quits, once it was carried out."""
+_NEW_FUNCTIONS = "I have updated some more functions you can choose from. What about now?"
+"""What the user says in a turn that has no message: the functions that were held back are shown."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a domain was made from.
+
+    Attributes:
+        version: Of the benchmark.
+        official_checker: Whether dialogues are judged by the installed package as well.
+    """
+
+    version: Version
+    official_checker: bool
+
+
+class Imported:
+    """The domain, over the files of its folder."""
+
+    def __init__(self, tools_py: str) -> None:
+        """Find the domain's files, which lie beside `tools_py`."""
+        self._folder = Path(tools_py).parent
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """Its entries by id."""
+        return {entry.id: entry for entry in self._read(ENTRIES, list[Entry])}
+
+    @cached_property
+    def _docs(self) -> Mapping[str, list[dict[str, Any]]]:
+        docs: Mapping[str, list[dict[str, Any]]] = self._read(DOCS, dict[str, list[dict[str, Any]]])
+        return docs
+
+    @cached_property
+    def _origin(self) -> Origin:
+        origin: Origin = self._read(ORIGIN, Origin)
+        return origin
+
+    @cached_property
+    def _upstream(self) -> Upstream:
+        return Upstream(self, ".")
+
+    def json(self, path: str) -> Any:
+        """A file of the domain that holds tables."""
+        return self._read(path, Any)
+
+    def _read(self, name: str, kind: Any) -> Any:
+        path = self._folder / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SetupError(f"{path} cannot be read ({error}); import the domain anew") from error
+
+    def world(self) -> Any:
+        """What all tasks begin with: nothing, since each has classes of its own."""
+        return {}
+
+    def server(self, name: str) -> Callable[[World], Server[Any]]:
+        """The MCP server of one class, over a dialogue's world."""
+
+        def serve(world: World) -> Server[Any]:
+            offered = [
+                Tool(
+                    name=function["name"],
+                    description=function["description"],
+                    input_schema=json_schema(function["parameters"]),
+                )
+                for function in self._docs[name]
+            ]
+
+            async def list_tools(_context: Any, _params: Any) -> ListToolsResult:
+                return ListToolsResult(tools=offered)
+
+            async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
+                state = {name: world[name]} if name in world else {}
+                sandbox = Sandbox(state, self._upstream, self._origin.version)
+                answer = sandbox.call(written(params.name, params.arguments or {}))
+                # Never as an error: the agent reads what upstream answers, and nothing before it.
+                return CallToolResult(content=[TextContent(type="text", text=answer.text)])
+
+            return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
+
+        return serve
+
+    def tasks(self, _split: str, _seed: int, _count: int) -> list[TaskSpec]:
+        """The entries in their order.
+
+        Raises:
+            SetupError: They are to be judged by the official checker as well, and it is not there.
+        """
+        if self._origin.official_checker:
+            require(self._origin.version)
+        return [self._task(entry) for entry in self.entries.values()]
+
+    def _task(self, entry: Entry) -> TaskSpec:
+        world = self._begun(entry)
+        sandbox = self._sandbox(world)
+        held_back = {name for names in entry.missed_function.values() for name in names}
+        turns = [
+            TurnSpec(
+                says="\n".join(said.content for said in turn) or _NEW_FUNCTIONS,
+                shows=list(entry.missed_function.get(str(number), ())),
+            )
+            for number, turn in enumerate(entry.question)
+        ]
+        metrics = ["irrelevance", *(["official"] if self._origin.official_checker else [])]
+        return TaskSpec(
+            id=entry.id,
+            split="test",
+            goal="\n".join(turn.says for turn in turns),
+            turns=turns,
+            tools=[
+                function["name"]
+                for of in entry.involved_classes
+                for function in self._docs[of]
+                if function["name"] not in held_back
+            ],
+            world=world,
+            gold=[
+                _gold(call, number, sandbox)
+                for number, turn in enumerate(entry.ground_truth)
+                for call in turn
+            ],
+            reward=[_asks("reward", entry)],
+            metrics=[_asks(name, entry) for name in metrics],
+        )
+
+    def _begun(self, entry: Entry) -> dict[str, Any]:
+        return initial_state(
+            entry.involved_classes, entry.initial_config, self._upstream, long=entry.is_long
+        )
+
+    def _sandbox(self, world: Any) -> Sandbox:
+        return Sandbox(world, self._upstream, self._origin.version)
+
+    def reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
+        """Whether the entry is solved, as upstream judges it."""
+        return _said(self._judged(evidence, task))
+
+    def irrelevance(self, evidence: Evidence, task: str) -> tuple[float, str]:
+        """Whether nothing was called where gold calls nothing, which upstream no longer asks for."""
+        acted = self._judged(evidence, task).acted_without_need
+        return float(not acted), "called something without need" if acted else "acted where needed"
+
+    def official(self, evidence: Evidence, task: str) -> tuple[float, str]:
+        """The same by the official checker.
+
+        Raises:
+            SetupError: It is not installed.
+        """
+        version = self._origin.version
+        offered = self._sandbox(evidence.initial).functions
+
+        def safely(call: ToolCall) -> str:
+            is_safe = call.name in offered and all(key.isidentifier() for key in call.arguments)
+            return written(call.name, call.arguments) if is_safe else NOTHING
+
+        return _said(official_verdict(self.entries[task], version, called(evidence, safely)))
+
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
+    ) -> GoldExpert:
+        """Who plays the gold calls."""
+        return GoldExpert(task, imperfections)
+
+    def _judged(self, evidence: Evidence, task: str) -> Verdict:
+        gold = self.entries[task].ground_truth
+        return judged(called(evidence), gold, lambda: self._sandbox(evidence.initial))
+
+
+def _written(call: ToolCall) -> str:
+    return written(call.name, call.arguments)
+
+
+def called(
+    evidence: Evidence, text_of: Callable[[ToolCall], str] = _written
+) -> list[list[list[str]]]:
+    """What the agent called, by the user's turns and its own messages.
+
+    A call that could not be read is none, and a message without calls no step.
+    """
+    turns: list[list[list[str]]] = [[]]
+    for turn in evidence.turns:
+        calls = turn.message.tool_calls
+        step = [text_of(call) for call in calls if call.error is None]
+        if step:
+            turns[-1].append(step)
+        if turn.reply is not None and not turn.reply.stop:
+            turns.append([])
+    return turns
+
+
+def _said(verdict: Verdict) -> tuple[float, str]:
+    where = "" if verdict.turn is None else f" in turn {verdict.turn}"
+    return float(
+        verdict.valid
+    ), f"{verdict.error or 'states and responses are those of gold'}{where}"
+
+
+def _gold(call: str, turn: int, sandbox: Sandbox) -> GoldCallSpec:
+    """A gold call, with the names of what it gives by position."""
+    name = name_of(call)
+    function = sandbox.functions[name]
+
+    def bound(*positional: Any, **named: Any) -> Mapping[str, Any]:
+        return inspect.signature(function).bind(*positional, **named).arguments
+
+    arguments = value_of(call, {**sandbox.functions, name: bound})
+    return GoldCallSpec(tool=name, arguments=arguments, turn=turn)
+
+
+def _asks(function: str, entry: Entry) -> PredicateSpec:
+    return PredicateSpec.model_validate(
+        {"python": {"function": f"tools.py:{function}", "arguments": {"task": entry.id}}}
+    )

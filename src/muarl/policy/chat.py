@@ -1,0 +1,108 @@
+"""An agent behind an OpenAI-compatible chat endpoint, as a policy: messages in, one message out.
+
+Its tokens are unknown, so that what it says is rendered as if it had been sampled
+(`muarl.policy.spoken`): for dialogues that are learned from by imitation, never by reinforcement.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from muarl.errors import EndpointError, PolicyError
+from muarl.http.chat_client import (
+    ChatCall,
+    ChatClient,
+    ChatFunction,
+    ChatMessage,
+    ChatReply,
+    strip_reasoning,
+)
+from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.policy.protocol import GenerateRequest, Generation
+from muarl.policy.spoken import as_sampled
+from muarl.render import Renderer
+
+
+class ChatPolicy:
+    """One endpoint's model as the agent, for any number of dialogues.
+
+    Args:
+        client: Who is asked.
+        renderer: Of the dialogues.
+        tools: Those that it may call.
+        temperature: Of its messages.
+        max_tokens: Cap on one of them.
+    """
+
+    policy_version = 0
+
+    def __init__(
+        self,
+        client: ChatClient,
+        renderer: Renderer,
+        tools: Sequence[ToolSpec],
+        *,
+        temperature: float,
+        max_tokens: int,
+    ) -> None:
+        self._client = client
+        self._renderer = renderer
+        self._tools = [tool.as_function() for tool in tools]
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+
+    async def generate(self, request: GenerateRequest) -> Generation:
+        """Ask for one message.
+
+        Raises:
+            PolicyError: The endpoint failed, or answered with nothing that is a message.
+            EpisodeTimeout: It did not answer in time.
+        """
+        try:
+            reply = await self._client.complete(
+                [as_chat(message) for message in request.history],
+                seed=request.seed,
+                temperature=self._temperature,
+                max_tokens=self._max_tokens,
+                tools=self._tools,
+            )
+        except EndpointError as error:
+            raise PolicyError(str(error)) from error
+        turn = sum(message.role == "assistant" for message in request.history)
+        return as_sampled(self._message(reply, turn), self._renderer, request)
+
+    def _message(self, reply: ChatReply, turn: int) -> Message:
+        calls = tuple(_call(made, f"call_{turn}_{index}") for index, made in enumerate(reply.calls))
+        text = strip_reasoning(reply.text)
+        if reply.cut:
+            raise PolicyError(
+                f"{self._client!r} was cut off after {self._max_tokens} tokens; raise the agent's "
+                "`max_tokens`"
+            )
+        if not (text or calls):
+            raise PolicyError(f"{self._client!r} answered with neither a text nor a call")
+        return Message("assistant", text, calls)
+
+
+def as_chat(message: Message) -> ChatMessage:
+    """A message in the form of chat completions; reasoning is not given back."""
+    return ChatMessage(message.role, message.content, tuple(_calls(message)), message.tool_call_id)
+
+
+def _calls(message: Message) -> Iterator[ChatCall]:
+    for call in message.tool_calls:
+        text = call.raw if call.error is not None else json.dumps(call.arguments)
+        yield ChatCall(call.id, ChatFunction(call.name, text))
+
+
+def _call(made: ChatCall, call_id: str) -> ToolCall:
+    """What was called; a call that cannot be read is answered with an error, like any policy's."""
+    name, text = made.function.name, made.function.arguments
+    try:
+        arguments = json.loads(text or "{}")
+    except ValueError as error:
+        return ToolCall(call_id, name, error=f"arguments are no JSON: {error}", raw=text)
+    if not isinstance(arguments, dict):
+        return ToolCall(call_id, name, error="arguments are no JSON object", raw=text)
+    return ToolCall(call_id, name, arguments)

@@ -1,0 +1,1 @@
+"""The cold-start factory: dialogues made, verified twice, selected, exported."""

@@ -1,0 +1,181 @@
+"""Dialogues through all stages: which are kept, and of the others why they are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import islice
+
+import anyio
+import msgspec
+
+from muarl.data.stored import StoredTasks
+from muarl.domain import Domain
+from muarl.errors import SpecError
+from muarl.record import Episode, EpisodeKey
+from muarl.spec.verify import VerifySpec
+from muarl.synth.candidate import Candidate
+from muarl.synth.duplicates import Copies
+from muarl.synth.stages import Flaw, Stage, flaw_at, stages_of
+
+_AT_ONCE = 32
+"""Dialogues that are looked at together: a replay may wait for a tool server."""
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one dialogue.
+
+    Attributes:
+        key: Of the dialogue.
+        passed: Stages that it passed, in order.
+        stage: The one that it failed; "" if it is kept.
+        kind: What was wrong, in a word or two.
+        reason: What exactly.
+    """
+
+    key: EpisodeKey
+    passed: tuple[str, ...] = ()
+    stage: str = ""
+    kind: str = ""
+    reason: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """It passed all stages."""
+        return not self.stage
+
+
+class StageYield(msgspec.Struct):
+    """What one stage let pass.
+
+    Attributes:
+        stage: Its name.
+        seen: Dialogues that came to it.
+        passed: Those that passed.
+        reasons: Kind of flaw to how many had it.
+        example: One of them, in full.
+    """
+
+    stage: str
+    seen: int = 0
+    passed: int = 0
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    example: str = ""
+
+
+class Yield:
+    """What all stages let pass, stage by stage.
+
+    Args:
+        stages: Names, in order.
+    """
+
+    def __init__(self, stages: Iterable[str]) -> None:
+        self.stages = {name: StageYield(name) for name in stages}
+        self.made = 0
+        self.kept = 0
+
+    def count(self, verdict: Verdict) -> None:
+        """Take in one more dialogue."""
+        self.made += 1
+        self.kept += verdict.kept
+        for name in verdict.passed:
+            stage = self.stages[name]
+            stage.seen += 1
+            stage.passed += 1
+        if not verdict.kept:
+            failed = self.stages[verdict.stage]
+            failed.seen += 1
+            failed.reasons[verdict.kind] += 1
+            failed.example = failed.example or f"{verdict.key}: {verdict.reason}"
+
+    def as_json(self) -> dict[str, object]:
+        """The table, for `yield.json`."""
+        stages = [msgspec.to_builtins(stage) for stage in self.stages.values()]
+        return {"made": self.made, "kept": self.kept, "stages": stages}
+
+    def lines(self) -> Iterator[str]:
+        """The table, for people."""
+        yield f"{self.kept} of {self.made} dialogues kept"
+        for stage in self.stages.values():
+            yield f"  {stage.stage:<12} {stage.passed:>6} of {stage.seen:>6} passed"
+            for kind, count in stage.reasons.most_common():
+                yield f"    {count:>6}  {kind}"
+            if stage.example:
+                yield f"            such as {stage.example}"
+
+
+class Verifier:
+    """The stages that a spec asks for, over dialogues of one domain.
+
+    Args:
+        domain: That the dialogues were played in.
+        spec: What they have to stand.
+
+    Raises:
+        SpecError: The domain's tools change what outlives a dialogue, so that no replay may be made.
+    """
+
+    def __init__(self, domain: Domain, spec: VerifySpec) -> None:
+        if spec.replay and domain.spec.writes_outside:
+            message = (
+                "its tools change something outside the dialogue's own world (tools.external), which "
+                "a replay would do again; verify without it: `replay: false`"
+            )
+            raise SpecError([domain.located.problem(("tools",), message)])
+        self._domain = domain
+        self._tasks = StoredTasks(domain)
+        self._stages = stages_of(spec, domain)
+        self._copies = None if spec.near is None else Copies(spec.near)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the stages, in order."""
+        return [stage.name for stage in self._all()]
+
+    def _all(self) -> Iterator[Stage]:
+        yield from self._stages
+        if self._copies is not None:
+            yield self._copies
+
+    async def verdicts(self, episodes: Iterable[Episode]) -> AsyncIterator[tuple[Episode, Verdict]]:
+        """Look at dialogues in order, some at a time; gone through once, with flat memory."""
+        remaining = iter(episodes)
+        async with self._domain.sharing():
+            while batch := list(islice(remaining, _AT_ONCE)):
+                candidates = [Candidate(self._domain, self._tasks, episode) for episode in batch]
+                found = await self._looked_at(candidates)
+                for candidate, (passed, flaw) in zip(candidates, found, strict=True):
+                    if flaw is None and self._copies is not None:
+                        flaw = await flaw_at(self._copies, candidate)
+                        if flaw is None:
+                            passed.append(self._copies.name)
+                    yield candidate.episode, self._verdict(candidate, passed, flaw)
+
+    async def _looked_at(
+        self, candidates: Sequence[Candidate]
+    ) -> list[tuple[list[str], Flaw | None]]:
+        """What each of some dialogues passed, and what was wrong with it."""
+        found: list[tuple[list[str], Flaw | None]] = [([], None) for _ in candidates]
+
+        async def look(place: int, candidate: Candidate) -> None:
+            passed: list[str] = []
+            flaw = None
+            for stage in self._stages:
+                flaw = await flaw_at(stage, candidate)
+                if flaw is not None:
+                    break
+                passed.append(stage.name)
+            found[place] = passed, flaw
+
+        async with anyio.create_task_group() as group:
+            for place, candidate in enumerate(candidates):
+                group.start_soon(look, place, candidate)
+        return found
+
+    def _verdict(self, candidate: Candidate, passed: list[str], flaw: Flaw | None) -> Verdict:
+        key = candidate.episode.key
+        if flaw is None:
+            return Verdict(key, tuple(passed))
+        failed = next(name for name in self.names if name not in passed)
+        return Verdict(key, tuple(passed), failed, flaw.kind, flaw.words)

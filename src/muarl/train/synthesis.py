@@ -1,0 +1,201 @@
+"""A synthesis at work: play what is planned, look at all of it, keep what stands it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from muarl.data.expert import byte_renderer
+from muarl.domain import Domain, load_domain
+from muarl.errors import SpecError
+from muarl.http.chat_client import ChatClient
+from muarl.policy.chat import ChatPolicy
+from muarl.record import EpisodeKey, StoredEpisodes
+from muarl.scheduler import Observer
+from muarl.scheduler.dialogues import spread_keys
+from muarl.scheduler.rounds import StopSignal
+from muarl.seeds import generator
+from muarl.spec import Located, RunSpec, SynthSpec
+from muarl.spec.declared_tools import tools_in
+from muarl.spec.finding import Finding, unknown
+from muarl.spec.synth import LlmAgentSpec
+from muarl.synth.verdicts import write_verdicts
+from muarl.synth.verify import Verdict, Verifier, Yield
+from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
+from muarl.train.progress import Progress
+from muarl.train.ready import require_engine, require_room
+from muarl.train.run_domain import try_users
+from muarl.train.run_folder import RunFolder, write_text
+
+PHASE = "synth"
+"""Of its dialogues."""
+
+SPEC, YIELD = "synth.yaml", "yield.json"
+"""Files of a synthesis' folder, beside those of any run: what was asked for, and what came of it."""
+
+
+def run_of_synth(synth: Located[SynthSpec]) -> Located[RunSpec]:
+    """The run that plays a synthesis; problems with it are told at the places of its own file."""
+    return Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
+
+
+async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domain:
+    """Load the domain, and look whether agent, user and rules go with it.
+
+    Raises:
+        SpecError: File or domain have to be mended.
+        SetupError: A model, an engine or the key of an endpoint is missing.
+        ToolServerError: The tool server does not start.
+    """
+    domain = load_domain(synth.resolve(synth.spec.domain))
+    split = synth.spec.split
+    if split not in domain.splits:
+        synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
+    users = (user for _, user in synth.spec.user.users())
+    try_users(domain, users, domain.tasks(split))
+    synth.refuse(_expert_findings(synth.spec, domain))
+    synth.refuse(await _rule_findings(synth.spec, domain))
+    Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
+    stored_user(run, [synth.spec.user])
+    agent = synth.spec.agent
+    if agent.llm is not None:
+        _client(agent.llm)
+    if agent.model is not None:
+        model = synth.resolve(agent.model)
+        await require_engine(run.spec, model)
+        await require_room(run, domain, model)
+    return domain
+
+
+def plan_of_synth(synth: SynthSpec) -> dict[str, str]:
+    """What makes its dialogues beside its run: a resumed one must say the same.
+
+    What they have to stand may be said anew: it is looked at after they were made.
+    """
+    agent = synth.agent.model_dump(mode="json", exclude_none=True)
+    for how in ("base_url", "api_key_env", "timeout_s"):  # where it is asked, not who
+        agent.get("llm", {}).pop(how, None)
+    return {"synth": json.dumps(agent)}
+
+
+def keys_of_synth(domain: Domain, synth: SynthSpec) -> list[EpisodeKey]:
+    """The dialogues that it makes."""
+    tasks = domain.tasks(synth.split)
+    return spread_keys(tasks, synth.dialogues, run_seed=synth.seed, phase=PHASE)
+
+
+async def synthesise(
+    domain: Domain,
+    synth: Located[SynthSpec],
+    run: Located[RunSpec],
+    *,
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    observer: Observer | None = None,
+) -> Yield:
+    """Play what the folder's journal does not hold yet, and look at all that it holds.
+
+    Args:
+        domain: The domain.
+        synth: Who makes the dialogues, and what they have to stand.
+        run: Its run, by `run_of_synth`.
+        folder: Where the journal and the verdicts go.
+        progress: Told how far it is.
+        stop: Drains on request.
+        observer: Told what happens to dialogues.
+
+    Raises:
+        Interrupted: `stop` was requested; the same goes on where it was.
+        FaultRateError: Too many dialogues ended in faults.
+    """
+    spec = synth.spec
+    keys = keys_of_synth(domain, spec)
+    async with _agent(domain, synth, run.spec) as who:
+        await play_planned(
+            domain,
+            run.spec,
+            who,
+            keys,
+            folder=folder,
+            progress=progress,
+            stop=stop,
+            observer=observer,
+            user=stored_user(run, [spec.user]),
+        )
+    verifier = Verifier(domain, spec.verify)
+    found = Yield(verifier.names)
+    progress.phase("verification", len(keys))
+    verdicts: list[Verdict] = []
+    async for _, verdict in verifier.verdicts(StoredEpisodes([folder.journal])):
+        found.count(verdict)
+        verdicts.append(verdict)
+        progress.advance(found.made)
+    write_verdicts(folder.path, verdicts)
+    write_text(folder.path / YIELD, json.dumps(found.as_json(), indent=1))
+    return found
+
+
+@asynccontextmanager
+async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> AsyncIterator[Player]:
+    agent = synth.spec.agent
+    if agent.expert is not None:
+        habits = agent.expert.imperfections
+        yield by_agents(
+            run,
+            lambda task, key: domain.expert(
+                task, habits, generator(key.run_seed, str(key), "expert")
+            ),
+        )
+    elif agent.model is not None:
+        async with player(domain, run, synth.resolve(agent.model)) as who:
+            yield who
+    else:
+        assert agent.llm is not None  # an agent is of exactly one kind
+        by_bytes = byte_renderer()
+        policy = ChatPolicy(
+            _client(agent.llm),
+            by_bytes,
+            await domain.tools(),
+            temperature=agent.llm.temperature,
+            max_tokens=agent.llm.max_tokens,
+        )
+        # A token is a byte here: the endpoint's own cap is what holds.
+        roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
+        yield Player(lambda _task, _key: policy, by_bytes, run.rollout.model_copy(update=roomy))
+
+
+def _client(agent: LlmAgentSpec) -> ChatClient:
+    return ChatClient(
+        agent.base_url, agent.model, api_key_env=agent.api_key_env, timeout_s=agent.timeout_s
+    )
+
+
+def _expert_findings(synth: SynthSpec, domain: Domain) -> Iterator[Finding]:
+    if synth.agent.expert is None:
+        return
+    task = domain.tasks(synth.split)[0]
+    try:
+        domain.expert(task, synth.agent.expert.imperfections, generator(0))
+    except SpecError as error:
+        for problem in error.problems:
+            yield Finding(("agent", "expert"), problem.message)
+
+
+async def _rule_findings(synth: SynthSpec, domain: Domain) -> list[Finding]:
+    """Tools that rules name and the domain does not have."""
+    agents = [tool.name for tool in await domain.tools()]
+    hers = [tool.name for tool in await domain.user_tools()]
+    return [
+        Finding(("verify", "rules", *loc), unknown("tool", tool, offered))
+        for loc, by, tool in tools_in(synth.verify.rules)
+        if tool not in (offered := agents if by == "agent" else hers)
+    ]
+
+
+def files_of_synth(synth: Located[SynthSpec]) -> list[Path]:
+    """What it reads beside its run's files, and nobody must write over."""
+    model = synth.spec.agent.model
+    return [synth.path, *([synth.resolve(model)] if model is not None else [])]

@@ -1,0 +1,234 @@
+"""The shop: sound, always the same, honest with money and stock, and hard for who has no skill."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.data.proof import Proof, prove
+from muarl.domain import Agent, Domain, load_domain
+from muarl.messages import Message, ToolCall, ToolResult
+from muarl.record import Episode
+from muarl.spec import TaskSpec
+from muarl.testing.playing import play_agents
+from muarl.world import World, plain
+
+RETAIL = Path(__file__).parents[2] / "domains" / "retail"
+SPLITS = ("train", "held_out")
+
+
+@cache
+def retail() -> Domain:
+    return load_domain(RETAIL)
+
+
+def tasks() -> list[TaskSpec]:
+    return [task for split in SPLITS for task in retail().tasks(split)]
+
+
+def test_a_sample_of_it_is_sound_and_pays_for_no_lack_of_skill_L10() -> None:
+    async def main() -> Proof:
+        return await prove(retail(), limit=6, dialogues=6, fuzz=40)
+
+    found = anyio.run(main)
+    assert [str(finding.problem) for finding in found.findings] == []
+    assert found.skipped == []
+    assert all(mean.value == 1 for mean in found.expert.values())
+    earned = [mean.value for means in found.floor.values() for mean in means.values()]
+    assert max(earned) == 0, "whoever does not identify the customer earns nothing"
+    assert found.fuzz is not None
+    assert found.fuzz.counted > 8
+
+
+def test_it_has_the_size_that_it_is_said_to_have() -> None:
+    base = retail().base
+    assert {part: len(base[part]) for part in base} == {
+        "customers": 500,
+        "orders": 1000,
+        "products": 50,
+    }
+    assert {split: len(retail().tasks(split)) for split in SPLITS} == {
+        "train": 300,
+        "held_out": 100,
+    }
+
+
+def test_no_customer_and_no_order_is_in_two_tasks_L10() -> None:
+    owner = {
+        order_id: customer_id
+        for customer_id, customer in retail().base["customers"].items()
+        for order_id in customer["orders"]
+    }
+    by_name = {
+        (customer["full_name"], customer["address"]["postcode"]): customer_id
+        for customer_id, customer in retail().base["customers"].items()
+    }
+    assert len(by_name) == 500
+    found: dict[str, list[str]] = {split: [] for split in SPLITS}
+    strangers: dict[str, set[str]] = {split: set() for split in SPLITS}
+    for task in tasks():
+        assert task.user is not None
+        told = {fact.id: fact.value for fact in task.user.facts}
+        found[task.split].append(by_name[told["full_name"], told["postcode"]])
+        for request in task.user.requests:
+            named = [fact.value for fact in request.all_facts() if fact.id == "order_id"]
+            strangers[task.split] |= {owner[order_id] for order_id in named}
+    for split in SPLITS:
+        assert len(set(found[split])) == len(found[split])
+    train, held_out = ({*found[split], *strangers[split]} for split in SPLITS)
+    assert train.isdisjoint(held_out)
+
+
+def test_the_axes_are_all_there() -> None:
+    """Writes, refusals, things to be told, orders to be found, changes of mind."""
+    writes = Counter(sum(c.tool in retail().spec.writes for c in t.gold) for t in tasks())
+    assert all(writes[count] >= 20 for count in (0, 1, 2, 3)), writes
+    used = {call.tool for task in tasks() for call in task.gold}
+    assert {*retail().spec.writes, *retail().spec.terminal} <= used
+    personas = Counter(task.personas[0] for task in tasks())
+    assert min(personas[name] for name in retail().spec.personas) > 40
+    users = [task.user for task in tasks() if task.user is not None]
+    wishes = [len(user.requests) for user in users]
+    assert {1, 2, 3} <= set(wishes)
+    answered = [
+        len(task.gold) - 1 + sum(bool(p.said) for p in task.reward or ()) for task in tasks()
+    ]
+    refused = sum(count < asked for count, asked in zip(answered, wishes, strict=True))
+    assert refused > 80
+    assert sum(any(p.said for p in task.reward or ()) for task in tasks()) > 40
+
+
+# --- the rules that no tool keeps -----------------------------------------------------------------
+
+
+class Rash:
+    """Makes the gold calls, but for the one that identifies the customer."""
+
+    def __init__(self, task: TaskSpec) -> None:
+        self._calls = [
+            ToolCall(f"c{i}", call.tool, call.arguments) for i, call in enumerate(task.gold[1:])
+        ]
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        if self._calls:
+            return Message("assistant", "", (self._calls.pop(0),))
+        return Message("assistant", "Done. Anything else?")
+
+
+def play(agent_for: Callable[[TaskSpec, random.Random], Agent], every: int = 8) -> list[Episode]:
+    """Dialogues about every so many-th task."""
+
+    async def main() -> list[Episode]:
+        return await play_agents(retail(), tasks()[::every], agent_for)
+
+    return anyio.run(main)
+
+
+def test_the_expert_solves_every_task_and_asks_before_each_write() -> None:
+    played = play(lambda task, rng: retail().expert(task, {}, rng), every=10)
+    assert [e.key.task_id for e in played if e.reward != 1] == []
+    assert {m.score for e in played for m in e.metrics if m.name == "confirmed"} <= {1.0, None}
+
+
+def test_to_do_all_that_is_asked_without_knowing_who_asks_earns_nothing() -> None:
+    played = play(lambda task, _rng: Rash(task))
+    assert {e.reward for e in played} == {0.0}
+    as_gold = [e for e in played if e.rewards[0].score == 1]
+    assert len(as_gold) > 30
+    assert all("identified" in e.rewards[1].reason for e in as_gold)
+
+
+@pytest.mark.parametrize("habit", ["quit", "comply"])
+def test_each_bad_habit_costs_what_it_should(habit: str) -> None:
+    played = play(lambda task, rng: retail().expert(task, {habit: 1.0}, rng))
+    assert 0 < sum(e.reward or 0 for e in played) < 0.9 * len(played)
+
+
+# --- money and stock ------------------------------------------------------------------------------
+
+
+def call(world: World, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def main() -> ToolResult:
+        async with retail().server.session(world) as session:
+            return await session.call(ToolCall("c", tool, dict(arguments)))
+
+    return anyio.run(main)
+
+
+CUSTOMERS = [c for c, made in retail().base["customers"].items() if len(made["orders"]) == 3][:40]
+
+
+def any_call(world: Mapping[str, Any], rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """A call of a write that might work, about a customer's own order."""
+    customer = world["customers"][rng.choice(CUSTOMERS)]
+    order_id = rng.choice(customer["orders"])
+    lines = rng.sample(world["orders"][order_id]["lines"], 1)
+    new = [rng.choice(list(world["products"][line["product_id"]]["variants"])) for line in lines]
+    old = [line["item_id"] for line in lines]
+    method = rng.choice(list(customer["payments"]))
+    swapped = {"item_ids": old, "new_item_ids": new, "payment_id": method}
+    tool, arguments = rng.choice(
+        [
+            ("cancel_order", {"reason": "no longer needed"}),
+            ("change_payment", {"payment_id": method}),
+            ("swap_items", swapped),
+            ("exchange_items", swapped),
+            ("return_items", {"item_ids": old, "refund_to": method}),
+        ]
+    )
+    return tool, {"order_id": order_id, **arguments}
+
+
+def gift_cards(world: Mapping[str, Any]) -> float:
+    """What is on the gift cards of these customers."""
+    methods = [m for key in CUSTOMERS for m in world["customers"][key]["payments"].values()]
+    return sum(method.get("balance", 0.0) for method in methods)
+
+
+def paid(order: Mapping[str, Any], kind: str = "") -> float:
+    """What was paid for an order and not refunded, by payment methods of a kind."""
+    return sum(
+        entry["amount"] * (1 if entry["kind"] == "payment" else -1)
+        for entry in order["payments"]
+        if entry["payment_id"].startswith(kind)
+    )
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**9))
+def test_no_money_comes_or_goes_and_no_stock_is_below_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    world = retail().base.fork()
+    before = plain(world)
+    for _ in range(15):
+        tool, arguments = any_call(before, rng)
+        was = gift_cards(world)
+        by_gift_card = paid(world["orders"][arguments["order_id"]], "gift")
+        result = call(world, tool, arguments)
+        order = plain(world["orders"][arguments["order_id"]])
+        if result.is_error:
+            assert world["orders"][arguments["order_id"]] == before["orders"][arguments["order_id"]]
+        lines = sum(line["price"] for line in order["lines"])
+        owed = 0.0 if order["status"] == "cancelled" else lines
+        assert paid(order) == pytest.approx(owed), "an order's payments are what its lines cost"
+        moved = paid(order, "gift") - by_gift_card
+        assert gift_cards(world) == pytest.approx(was - moved), "a gift card loses what it pays"
+        if "return" in order:
+            assert order["return"]["amount"] <= lines + 0.001, "no refund is more than was paid"
+        before["orders"][arguments["order_id"]] = order
+    balances = [
+        m.get("balance", 0) for c in CUSTOMERS for m in world["customers"][c]["payments"].values()
+    ]
+    assert min(balances) >= 0
+    stock = [v["stock"] for p in plain(world["products"]).values() for v in p["variants"].values()]
+    assert min(stock) >= 0

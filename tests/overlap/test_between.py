@@ -1,0 +1,125 @@
+"""Two sets compared on all levels, and the join behind it, which misses nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.overlap import between, of_record, of_task, of_text
+from muarl.overlap.join import matches, rarity
+from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
+
+SETS = st.lists(st.frozensets(st.sampled_from("abcdefghijkl"), max_size=8), max_size=8)
+
+
+def task(name: str, goal: str, order: str, **changes: object) -> TaskSpec:
+    facts = [FactSpec(id="order_id", value=order)]
+    made = TaskSpec(
+        id=name,
+        goal=goal,
+        personas=["plain"],
+        user=UserGoalSpec(requests=[RequestSpec(ask="cancel", facts=facts)]),
+        gold=[GoldCallSpec(tool="cancel", arguments={"order_id": order, "by": "A77"})],
+    )
+    return made.model_copy(update=changes)
+
+
+@given(first=SETS, second=SETS, threshold=st.sampled_from([0.1, 0.3, 0.5, 0.75, 1.0]))
+@settings(max_examples=300, deadline=None)
+def test_as_many_pairs_are_found_as_comparing_all_with_all_finds(
+    first: list[frozenset[str]], second: list[frozenset[str]], threshold: float
+) -> None:
+    weight = rarity(first, second)
+
+    def similarity(one: frozenset[str], other: frozenset[str]) -> float:
+        either = sum(weight[word] for word in one | other)
+        return sum(weight[word] for word in one & other) / either if either else 0.0
+
+    wanted = {
+        (i, j): similarity(one, other)
+        for i, one in enumerate(first)
+        for j, other in enumerate(second)
+        if similarity(one, other) >= threshold - 1e-9
+    }
+    found = {(m.first, m.second): m.similarity for m in matches(first, second, threshold)}
+    assert found == pytest.approx(wanted)
+    assert [m.second for m in matches(first, second, threshold)] == sorted(
+        m.second for m in matches(first, second, threshold)
+    )
+
+
+def test_a_word_weighs_the_more_the_fewer_have_it() -> None:
+    weight = rarity([frozenset("ab"), frozenset("a")], [frozenset("a")])
+    assert weight == {"a": math.log(2), "b": math.log(4)}
+
+
+def test_tasks_of_one_template_that_name_other_things_are_not_alike() -> None:
+    first = [task(f"t{i}", f"You want order W{i} cancelled.", f"W{i}") for i in range(50)]
+    second = [task(f"h{i}", f"You want order V{i} cancelled.", f"V{i}") for i in range(50)]
+    assert between([*map(of_task, first)], [*map(of_task, second)]).pairs == ()
+
+
+def test_the_same_thing_to_do_is_found_in_whatever_words_and_named() -> None:
+    others = [task(f"t{i}", f"You want order W{i} cancelled.", f"W{i}") for i in range(5)]
+    twin = task("twin", "Somebody is fed up.", "W3")
+    found = between([*map(of_task, others)], [of_task(twin)])
+    (pair,) = found.pairs
+    assert (pair.item, pair.like) == ("twin", "t3")
+    assert "exact" in pair.levels
+    assert found.counts["exact"] == 1
+    assert str(found).startswith("1 of 1 are like one of 5 (1 exactly the same, ")
+
+
+def test_texts_that_share_rare_words_are_alike_whatever_they_are_filled_up_with() -> None:
+    filled_up = "please be so kind as to tell me all about"
+    first = [of_text(str(i), f"{filled_up} beast{i}x and plant{i}y") for i in range(40)]
+    second = [
+        of_text("a", "tell me all about beast7x and plant7y"),
+        of_text("b", f"{filled_up} it"),
+    ]
+    found = between(first, second)
+    assert [(pair.item, pair.like, pair.levels) for pair in found.pairs] == [
+        ("a", "7", ("words", "entities"))
+    ]
+
+
+def test_one_entity_in_common_may_be_by_chance_and_two_are_not() -> None:
+    first = [of_text("a", "ann@x.org has W17"), of_text("b", "bob@x.org has W18")]
+    one = of_text("one", "what of it, ann@x.org, and others Z1 Z2 Z3")
+    both = of_text("both", "W17 belongs to somebody: ann@x.org")
+    found = between(first, [one, both])
+    assert [(pair.item, pair.like, pair.levels) for pair in found.pairs] == [
+        ("both", "a", ("entities",))
+    ]
+
+
+def test_of_several_that_are_alike_the_most_alike_is_named() -> None:
+    first = [
+        of_text("near", "send W17 to rome by W18"),
+        of_text("same", "Send W17 to Oslo by W18!"),
+    ]
+    (pair,) = between(first, [of_text("x", "send W17 to oslo by W18")]).pairs
+    assert pair.like == "same"
+    assert pair.levels == ("exact", "words", "entities")
+
+
+def test_of_a_dialogue_counts_what_the_user_says_and_what_tools_are_called_with() -> None:
+    record = {
+        "id": "d1",
+        "messages": [
+            {"role": "system", "content": "You are a shop with W99."},
+            {"role": "user", "content": "Cancel it"},
+            {"role": "assistant", "content": "Done", "tool_calls": [{"arguments": {"id": "W17"}}]},
+        ],
+    }
+    item = of_record("line 1", record)
+    assert item is not None
+    assert (item.id, item.words, item.entities) == ("d1", {"cancel", "it"}, {"w17"})
+
+
+@pytest.mark.parametrize("record", [3, None, [], {}, {"score": 3}])
+def test_what_says_nothing_is_no_item(record: object) -> None:
+    assert of_record("x", record) is None
