@@ -10,17 +10,12 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.domain import Domain
-<<<<<<< HEAD
 from muarl.kernel.device import moved
 from muarl.kernel.lora import adapter_rank, add_adapters, has_adapters
 from muarl.kernel.model import copy_weights, load_model
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import is_sharded, whole
-from muarl.messages import Message
-=======
-from muarl.kernel.lora import adapter_rank, has_adapters
 from muarl.messages import Message, with_rules
->>>>>>> main
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
