@@ -7,7 +7,8 @@ halves, and then judged by others than those who made them. `solvable`: share of
 that nobody can know, and which the desk's oracle, who is not told the task, solves in a dialogue with the
 scripted user. `unique`: share of tasks in which no other order of the gold writes leads to another world,
 and no other order of the customer's fits what she says, by a look at the records that shares no code with
-the composer. `floor`: the most that a trivial policy earns in a dialogue on each task. `again` says whether
+the composer. `on_trust` counts arguments of
+writes that only the goal's word says are the ones meant. `floor`: the most that a trivial policy earns in a dialogue on each task. `again` says whether
 the same seed gave the same bytes in a process of its own. Seconds are wall time, `_cpu_s` what it took of
 a core; `generate_s` is from the seed to proved tasks, without the start of Python.
 """
@@ -151,6 +152,7 @@ def measured(count: int, seed: int) -> dict[str, Any]:
         "asks": dict(sorted(Counter(asks(tasks)).items())),
         "drawn": sum(composition.drawn for composition in made),
         "refused": dict(refused.most_common()),
+        "on_trust": sum(composition.trusted.total() for composition in made),
         "sound": proof.sound,
         "findings": [str(finding.problem) for finding in proof.findings[:_SHOWN]],
         "broken": (broken + not_unique)[:_SHOWN],

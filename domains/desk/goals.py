@@ -35,7 +35,11 @@ def customer(scene: Scene) -> str:
 
 goals = Goals(
     wishes={1: 0.55, 2: 0.35, 3: 0.1},
-    balance={"writes": {0: 0.08, 1: 0.52, 2: 0.3, 3: 0.1}, "refusals": {0: 0.8, 1: 0.2}},
+    balance={
+        "writes": {0: 0.1, 1: 0.53, 2: 0.31, 3: 0.06},
+        "finds": {0: 0.85, 1: 0.15},
+        "refusals": {0: 0.8, 1: 0.2},
+    },
     begin=customer,
 )
 
@@ -68,7 +72,7 @@ def fickle(scene: Scene) -> Wish:
     return wish(intent, key, scene, personas=("fickle",), instead=other)
 
 
-@goals.goal(weight=2, first=True)
+@goals.goal(weight=3, first=True)
 def forgotten(scene: Scene) -> Wish:
     """Her only order, which she cannot name: the desk has to find it."""
     intent = scene.rng.choice(list(TOOLS))

@@ -90,6 +90,34 @@ def test_quotas_that_goals_cannot_meet_are_refused_with_reasons(tmp_path: Path) 
         domain.tasks("train")
 
 
+def test_quotas_that_leave_no_way_to_the_last_tasks_are_loosened_and_said(tmp_path: Path) -> None:
+    # One wish writes once or never: two writes take two wishes, which a tenth are to have.
+    options = (
+        "OPTIONS = {'idle': 1.0, 'wishes': {1: 0.9, 2: 0.1}, "
+        "'balance': {'writes': {0: 0.1, 2: 0.9}}}"
+    )
+    composition = composed(shop(tmp_path, options + CANCEL + REFUSE), count=40)
+    assert composition.loosened > 10
+    assert len(composition.tasks) == 40
+
+
+def test_what_only_a_tools_answer_holds_is_taken_on_trust_unless_a_query_finds_it(
+    tmp_path: Path,
+) -> None:
+    trusting = """Wish(
+        ask="cancel",
+        words="you want your lamp back in the shop; your account is {account}",
+        facts={"account": "A1"},
+        gold=[call("find_orders", account="A1"), call("cancel", order_id="W11")],
+    )"""
+    one = DOMAIN.replace("train: 4", "train: 1")
+    (tmp_path / "trusting").mkdir()
+    domain = shop(tmp_path / "trusting", _goal(trusting), domain=one)
+    assert composed(domain, count=1).trusted == {"order_id of cancel": 1}
+    (tmp_path / "asking").mkdir()
+    assert composed(shop(tmp_path / "asking", LAMP), count=1).trusted == {}
+
+
 LAMP = """
 goals = Goals()
 

@@ -89,6 +89,8 @@ def _told(made: Composition, words: Reworded | None) -> dict[str, Any]:
         "drawn": made.drawn,
         "refused": dict(made.refused.most_common()),
         "axes": histogram(composed.axes for composed in made.made),
+        "loosened": made.loosened,
+        "trusted": dict(made.trusted.most_common()),
     }
     if words is not None:
         told |= {"reworded": words.count, "kept": dict(words.kept.most_common())}
@@ -101,6 +103,12 @@ def _in_words(told: dict[str, Any]) -> str:
     for axis, values in told["axes"].items():
         shown = ", ".join(f"{value}: {count}" for value, count in values.items())
         lines.append(f"  {axis:8} {shown}")
+    if told["loosened"]:
+        lines.append(f"  quotas were loosened by {2 * told['loosened']} % of the tasks")
+    lines += [
+        f"  on trust {count}: {what} stands in a tool's answer, and no `find` says what else would fit"
+        for what, count in told["trusted"].items()
+    ]
     if "reworded" in told:
         lines.append(f"{told['reworded']} are in other words")
         lines += [f"  kept {count}: {reason}" for reason, count in told["kept"].items()]

@@ -32,8 +32,8 @@ def histogram(tasks: Iterable[Mapping[str, int]]) -> dict[str, dict[int, int]]:
 class Quotas:
     """How many tasks may still have a value on an axis.
 
-    A share of `count` is rounded up, and a fiftieth is added: were quotas exact on several axes, the
-    last tasks would have to fit all that is left at once.
+    A share of `count` is rounded up, and where several axes are balanced a fiftieth is added: were quotas
+    exact, the last tasks would have to fit all that is left at once.
 
     Args:
         balance: Axis to the shares of its values.
@@ -41,19 +41,37 @@ class Quotas:
     """
 
     def __init__(self, balance: Mapping[str, Mapping[int, float]], count: int) -> None:
-        spare = math.ceil(count / 50) if len(balance) > 1 else 0
+        self._spare = math.ceil(count / 50)
         self._left = {
-            axis: {
-                value: math.ceil(share * count) + spare if share else 0
-                for value, share in shares.items()
-            }
+            axis: {value: math.ceil(share * count) for value, share in shares.items() if share}
             for axis, shares in balance.items()
         }
+        if len(balance) > 1:
+            self.loosen()
+
+    def loosen(self) -> None:
+        """Let each value have a fiftieth of all tasks more."""
+        for left in self._left.values():
+            for value in left:
+                left[value] += self._spare
 
     def full(self, axes: Mapping[str, int]) -> str:
         """The first axis on which a task has a value that enough have; "" if it is welcome."""
         for axis, left in self._left.items():
             if left.get(axes[axis], 0) <= 0:
+                return axis
+        return ""
+
+    def passed(self, axes: Mapping[str, int]) -> str:
+        """The first axis on which there is room for no value that an unfinished task may come to, or "".
+
+        Further wishes only add to a task, but for its turns: fewer personas can play it, and what only
+        one of them waits to be asked for need not be.
+        """
+        for axis, left in self._left.items():
+            if axis != "turns" and not any(
+                room > 0 for value, room in left.items() if value >= axes[axis]
+            ):
                 return axis
         return ""
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate
+from threading import Event
 from typing import Any
 
 import anyio
@@ -26,6 +27,8 @@ from muarl.spec import TaskSpec
 
 _TRIES = 100
 """Draws for each task that is asked for, until goals are said not to give them."""
+_PATIENCE = 200
+"""Draws in a row that are refused, some of them by quotas, until these are loosened."""
 _OF_FLOOR = 2 / 3
 """Of the domain's floor, what tasks may come to that doing nothing solves."""
 
@@ -47,12 +50,18 @@ class Composition:
         drawn: How many were drawn for them.
         refused: Why others were not kept, to how many.
         examples: Reason to one thing that it was said of, where there is more to say.
+        trusted: Arguments of writes (`order_id of cancel_order`) to how often they come from the
+            answer of a tool alone: that nothing else was meant is the goal's word, for no `find`
+            says what else could be.
+        loosened: How often quotas had to be loosened, by a fiftieth of all tasks each time.
     """
 
     made: list[Composed]
     drawn: int
     refused: Counter[str]
     examples: dict[str, str]
+    trusted: Counter[str]
+    loosened: int
 
     @property
     def tasks(self) -> list[TaskSpec]:
@@ -61,7 +70,14 @@ class Composition:
 
 
 async def compose(
-    goals: Goals, stage: Stage, *, split: str, splits: Mapping[str, int], seed: int, count: int
+    goals: Goals,
+    stage: Stage,
+    *,
+    split: str,
+    splits: Mapping[str, int],
+    seed: int,
+    count: int,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> Composition:
     """Make tasks of a split. Same seed and count, same tasks, to the byte.
 
@@ -72,6 +88,7 @@ async def compose(
         splits: All splits of the domain, to how large they are: entities are divided accordingly.
         seed: Of all draws.
         count: How many tasks.
+        wanted: Asked before each draw; once it says no, what was made by then is returned.
 
     Raises:
         GoalError: A goal breaks its contract, or so many draws were refused that goals and quotas
@@ -85,11 +102,18 @@ async def compose(
     composer = _Composer(
         goals, Prover(stage, await stage.tools()), stage, split, splits, seed, count
     )
-    while len(composer.made) < count:
+    while len(composer.made) < count and wanted():
         if composer.drawn >= count * _TRIES:
             raise GoalError(composer.why_not())
         await composer.try_one()
-    return Composition(composer.made, composer.drawn, composer.refused, composer.examples)
+    return Composition(
+        made=composer.made,
+        drawn=composer.drawn,
+        refused=composer.refused,
+        examples=composer.examples,
+        trusted=composer.trusted,
+        loosened=composer.loosened,
+    )
 
 
 def composed_apart(goals: Goals, stage: Stage, **arguments: Any) -> Composition:
@@ -100,9 +124,18 @@ def composed_apart(goals: Goals, stage: Stage, **arguments: Any) -> Composition:
         stage: A domain that nothing else uses meanwhile.
         arguments: As of `compose`.
     """
+    stop = Event()
+    asked = partial(compose, goals, stage, wanted=lambda: not stop.is_set(), **arguments)
     with ThreadPoolExecutor(max_workers=1) as thread:
-        composing = thread.submit(anyio.run, partial(compose, goals, stage, **arguments))
-        return composing.result()
+        composing = thread.submit(anyio.run, asked)
+        try:
+            return composing.result()
+        finally:
+            stop.set()  # nobody waits any more, as after Ctrl-C
+
+
+class _NoRoom(Unfit):
+    """A quota has no room for it."""
 
 
 class _Composer:
@@ -120,6 +153,9 @@ class _Composer:
         self.drawn = 0
         self.refused: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
+        self.trusted: Counter[str] = Counter()
+        self.loosened = 0
+        self._refused: list[bool] = []
         self._goals, self._prover, self._spec = goals, prover, stage.spec
         self._split, self._seed, self._count = split, seed, count
         self._owns = owner(split, splits)
@@ -133,11 +169,17 @@ class _Composer:
         self.drawn += 1
         try:
             self.made.append(await self._one())
+            self._refused = []
         except Unfit as unfit:
             reason, *detail = map(str, unfit.args or ("unfit",))
             self.refused[reason] += 1
             if detail:
                 self.examples.setdefault(reason, detail[0])
+            self._refused.append(isinstance(unfit, _NoRoom))
+            if len(self._refused) >= _PATIENCE and any(self._refused):
+                self._quotas.loosen()
+                self.loosened += 1
+                self._refused = []
 
     def why_not(self) -> str:
         """Why there are too few tasks."""
@@ -156,15 +198,16 @@ class _Composer:
         draft = Draft(self._spec, scene, drawn)
         axes = draft.axes()
         if full := self._quotas.full(axes):
-            raise Unfit(f"there are enough tasks with this value of {full}")
+            raise _NoRoom(f"there are enough tasks with this value of {full}")
         if draft.is_idle and not self._idle_left:
             raise Unfit("there are enough tasks that doing nothing solves")
         draft = replace(draft, goal=goal_in_words(self._goals, scene, draft.wishes))
-        personas = await self._prover.prove(draft)
-        task = draft.task(f"{self._split}-{len(self.made):04d}", personas)
+        proved = await self._prover.prove(draft)
+        task = draft.task(f"{self._split}-{len(self.made):04d}", proved.personas)
         if pairs := self._seen.of(task):
             raise Unfit("nearly the same as another task", pairs[0].first.id)
         self._quotas.take(axes)
+        self.trusted.update(proved.trusted)
         self._idle_left -= draft.is_idle
         return Composed(task, axes)
 
@@ -185,7 +228,15 @@ class _Composer:
             goal = self._goal(rng, first=not position)
             wish = self._checked(goal, goal.draw(scene))
             drawn.append(Drawn(goal.name, wish, tuple(scene.looks)))
+            self._refuse_hopeless(Draft(self._spec, scene, tuple(drawn)))
         return scene, tuple(drawn)
+
+    def _refuse_hopeless(self, draft: Draft) -> None:
+        """Refuse what no further wish could make a task that is needed."""
+        if not draft.personas:
+            raise Unfit("no persona can play it")
+        if axis := self._quotas.passed(draft.axes()):
+            raise _NoRoom(f"there are enough tasks with this value of {axis}")
 
     def _goal(self, rng: random.Random, *, first: bool) -> Goal:
         open_to = [goal for goal in self._goals.goals if first or not goal.first]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Protocol
 
@@ -45,6 +46,19 @@ class Stage(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A draft that is a task.
+
+    Attributes:
+        personas: Those that can play it.
+        trusted: As of `Composition`.
+    """
+
+    personas: list[str]
+    trusted: frozenset[str]
+
+
 class Prover:
     """Proves drawn tasks on a stage.
 
@@ -75,11 +89,8 @@ class Prover:
                 await made(sides, gold)
         return world
 
-    async def prove(self, draft: Draft) -> list[str]:
+    async def prove(self, draft: Draft) -> Proved:
         """Prove a draft.
-
-        Returns:
-            The personas that can play it.
 
         Raises:
             Unfit: It cannot be solved, or something else could be meant.
@@ -102,7 +113,7 @@ class Prover:
         for order in other_orders(draft):
             if not await self._leads_to(final, start, order):
                 raise Unfit("the order in which wishes are fulfilled matters")
-        return knowers.left
+        return Proved(knowers.left, frozenset(knowers.trusted))
 
     async def _refuse_harmless(self, drawn: Drawn, world: World) -> None:
         """Refuse a refusal of something that would not matter."""
@@ -149,14 +160,18 @@ class _Knowers:
 
     Attributes:
         left: Those who lead to all that was needed so far.
+        trusted: As of `Composition`.
     """
 
     def __init__(self, draft: Draft, public: Known) -> None:
         self.left = draft.personas
         if not self.left:
             raise Unfit("no persona can play it")
+        self.trusted: set[str] = set()
         self._public = public
         self._read = Known()
+        self._writes = draft.spec.writes
+        self._found = {str(find.value) for find in draft.scene.finds}
         facts = [*draft.scene.facts.values(), *(f for w in draft.wishes for f in w.all_facts())]
         self._told = {
             name: [
@@ -181,6 +196,13 @@ class _Knowers:
         if gold.by == "agent":
             for name, text in values_in(gold.arguments):
                 self._need(text, f"{name} = {text!r} of {gold.tool}")
+                if gold.tool in self._writes and self._is_only_read(text):
+                    self.trusted.add(f"{name} of {gold.tool}")
+
+    def _is_only_read(self, text: str) -> bool:
+        """Whether it stands in a tool's answer alone, and no query says what else would fit."""
+        told = any(text in self._told[name] or self._heard[name].hold(text) for name in self.left)
+        return not (told or text in self._found or self._public.hold(text))
 
     def say(self, text: str) -> None:
         """The agent says what the user wanted to know."""
