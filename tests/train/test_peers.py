@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 
 import anyio
 import msgspec
@@ -33,6 +34,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> dist.Store:
     store = dist.HashStore()
     monkeypatch.setattr(peers, "notice_board", lambda: store)
     monkeypatch.setattr(peers, "_LOOK_S", 0.01)
+    monkeypatch.setattr(peers, "_SIGNAL_S", 0.3)
     return store
 
 
@@ -124,7 +126,16 @@ def test_all_are_interrupted_if_one_is(board: dist.Store) -> None:
         raise RuntimeError("Connection closed by peer")
     with pytest.raises(KeyboardInterrupt), together(Quiet(0, 2), said):
         raise KeyboardInterrupt
-    assert read(board, 0) == Ending(0, "interrupted")
+    assert read(board, 0).how == "interrupted"
+
+
+def test_a_signal_that_torchrun_sent_because_a_rank_failed_is_no_interrupt(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_SIGNAL_S", 60.0)
+    threading.Timer(0.2, says, (board, 1, Ending(1, "failed", "killed"))).start()
+    with pytest.raises(RankLost, match="rank 1 of 2 has ended: killed"):
+        carry_out(KeyboardInterrupt())
 
 
 def test_whoever_is_done_leaves_in_peace(board: dist.Store) -> None:

@@ -80,11 +80,13 @@ async def train(
     """
     run = located.spec
     domain = domain or await ready_domain(located)
-    if ranks.is_first:
-        collect(folder)
-    await in_thread(ranks.meet)
     with ExitStack() as stack:
-        journal = stack.enter_context(JournalWriter(folder.own_journal))
+        if ranks.is_first:
+            collect(folder)
+            journal = stack.enter_context(JournalWriter(folder.journal))
+        await in_thread(ranks.meet)  # the run's journal is there now, with all that was played
+        if not ranks.is_first:
+            journal = stack.enter_context(JournalWriter(folder.own_journal))
         done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)

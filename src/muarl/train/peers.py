@@ -32,6 +32,8 @@ _DEAD_S = 90.0
 """Without a heartbeat, on another machine."""
 _VERDICT_S = 10.0
 """So long is waited to hear who ended, after a connection broke."""
+_SIGNAL_S = 3.0
+"""And so long after a signal: torchrun sends one to all other ranks when one has failed."""
 _GRACE_S = 30.0
 """So long may a rank take to end in order, once another has; then it is ended."""
 _FAILED = 1
@@ -191,8 +193,7 @@ def together(ranks: Ranks, say: Callable[[str], None]) -> Iterator[Peers | None]
         ranks.meet()
     except BaseException as error:
         # What is no error of ours may be a connection that broke because another rank has ended.
-        is_ours = all(_is_ours(leaf) for leaf in _leaves(error))
-        first = peers.ending if is_ours else peers.wait(_VERDICT_S)
+        first = peers.wait(_patience(error))
         if first is None:
             peers.leave(_own_ending(ranks.rank, error))
             raise
@@ -235,8 +236,13 @@ def _own_ending(rank: int, error: BaseException) -> Ending:
     return Ending(rank, "failed", said[:_WORDS])
 
 
-def _is_ours(error: BaseException) -> bool:
-    return isinstance(error, MuarlError | KeyboardInterrupt) and not isinstance(error, RankLost)
+def _patience(error: BaseException) -> float:
+    """Seconds in which it may turn out that another rank has ended, and this one only because of it."""
+    leaves = list(_leaves(error))
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return _SIGNAL_S
+    ours = all(isinstance(leaf, MuarlError) and not isinstance(leaf, RankLost) for leaf in leaves)
+    return 0.0 if ours else _VERDICT_S
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
