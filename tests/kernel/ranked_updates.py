@@ -5,6 +5,7 @@ torchrun ... ranked_updates.py FOLDER [CHECKPOINT]
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import sys
@@ -21,6 +22,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.checkpoint import load_checkpoint, save_checkpoint
+from muarl.kernel.lora import add_adapters, merge_adapters
 from muarl.kernel.model import save_model
 from muarl.kernel.optimizer import Optimizer
 from muarl.kernel.ranks import Ranks, joined
@@ -30,9 +32,11 @@ from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import CorrectionSpec
 from muarl.spec.kernel import KernelSpec
+from muarl.spec.lora import LoraSpec
 from muarl.spec.model import ColdStartSpec
 
 NAMES = ("tiny", "Llama", "Gemma2", "Qwen3Moe")
+NAMES += ("Llama+adapters",) if importlib.util.find_spec("peft") else ()
 GRPO = GrpoSpec(
     freeze_embeddings=False,
     kl_coef=0.1,
@@ -62,8 +66,13 @@ class Gradients:
 
 
 def build(name: str, ranks: Ranks) -> PreTrainedModel:
-    model = tiny_model() if name == "tiny" else other_model(name, **MODELS[name])
+    kind, _, adapters = name.partition("+")
+    model = tiny_model() if kind == "tiny" else other_model(kind, **MODELS[kind])
+    if adapters:
+        add_adapters(model, LoraSpec(rank=2), seed=3)
     shard(model, ranks)
+    if adapters:
+        merge_adapters(model, seed=4)  # what is written to a model in pieces stays
     return model
 
 

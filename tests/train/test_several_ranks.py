@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
 import shutil
 from collections import Counter
@@ -18,8 +20,14 @@ from muarl.kernel.model import load_model
 from muarl.kernel.ranks import Ranks
 from muarl.record import Episode, EpisodeKey, read_journal
 from muarl.spec import load_run
+from muarl.testing.vllm_serve import vllm_servers
 from muarl.train.ready import refuse_for_many
 from muarl.train.run_folder import RunFolder
+
+needs_vllm = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None and not os.environ.get("MUARL_REQUIRE_VLLM"),
+    reason="vLLM is not installed: `make vllm`",
+)
 
 DIES = """
 import os
@@ -99,6 +107,33 @@ def test_L9_a_rank_that_dies_ends_the_run_which_one_and_four_go_on_with(tmp_path
         for name, weight in load_model(tmp_path / folder / "model").named_parameters():
             torch.testing.assert_close(weight, weights[name], rtol=1e-3, atol=1e-4)
         assert not list((tmp_path / folder).glob("episodes.rank*")), "all is in the run's journal"
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@needs_vllm
+def test_two_ranks_sample_from_servers_that_the_first_one_syncs(tmp_path: Path) -> None:
+    model = ready_model()
+    with vllm_servers(Path(model["path"]), 2) as urls:
+        server = {"endpoints": urls, "logprob_tolerance": 1e-3}
+        run_file = write_run(
+            tmp_path,
+            model=model,
+            engine={"vllm_server": server},
+            eval={"episodes": 4, "temperatures": [1.0]},
+        )
+        code, said = torchrun(
+            2, "-m", "muarl.cli", "train", run_file, "--out", tmp_path / "out", cwd=tmp_path
+        )
+    assert code == 0, said
+    rounds = [line for line in RunFolder(tmp_path / "out").lines() if line["kind"] == "iteration"]
+    assert [line["policy_version"] for line in rounds] == [0, 1, 2]
+    for line in rounds:
+        assert line["episodes"] == 16
+        assert line["max_logprob_gap"] <= 1e-3, "sampled by the weights that learn, by both ranks"
+        assert line["sync_gap"] <= 1e-3
+        assert line["lag_max"] == 0
 
 
 USER = {"model": {"tiny": {"num_layers": 2}}, "cold_start": {"episodes": 300}}
