@@ -2,6 +2,7 @@
 
     python benchmarks/acebench_audit.py --json
     python benchmarks/acebench_audit.py --data FOLDER
+    python benchmarks/acebench_audit.py --markdown
 
 FOLDER is ACEBench's `data_all`, with `data_en` and `data_zh`. By language and kind:
 
@@ -20,10 +21,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from _tables import markdown
 
 from muarl.compat.acebench.api import tools_of
 from muarl.compat.acebench.calls import NotCalls
@@ -36,6 +39,19 @@ from muarl.errors import RecordError
 from muarl.world import World
 
 DATA = Path(__file__).parents[2] / "shared" / "fixtures" / "data" / "acebench"
+
+
+ROWS = {
+    "entries": "there are",
+    "solved_by_milestones": "the published milestones reach the published end",
+    "solved_by_milestones_mended": "... once their quotes and blanks are mended",
+    "solved_by_milestones_completed": "... once they have what they lack, too",
+    "solved_strictly": "... and every class of the answer is compared",
+    "solved_by_one_harmless_call": "one message that changes nothing solves it",
+    "misspelt": "the answer names a class that there is not",
+    "search_reminders": "`search_reminders` is offered and missing",
+    "not_offered": "a milestone calls what is not offered",
+}
 
 
 def ended(entry: Entry, world: World, messages: Iterable[str]) -> list[ByClass]:
@@ -101,17 +117,30 @@ def tools_of_all(entry: Entry) -> set[str]:
     return {name for kind in CLASSES.values() for name in tools_of(kind, entry.language)}
 
 
+def tables(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The table of `docs/results/acebench.md`."""
+    columns = {
+        name: {**counts, "search_reminders": counts["not_implemented"].get("search_reminders", 0)}
+        for name, counts in found.items()
+    }
+    return [markdown("entries of which this is so", columns, ROWS)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="folder with data_en and data_zh")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--markdown", action="store_true", help="print the table of the page")
     args = parser.parse_args()
     try:
         found = audit(args.data)
     except RecordError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(found, indent=None if args.json else 2))
+    if args.markdown:
+        print("\n\n".join(tables(found)))
+    else:
+        print(json.dumps(found, indent=None if args.json else 2))
     return 0
 
 

@@ -25,7 +25,7 @@ from muarl.record import Episode
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import load_run
 from muarl.spec.engine import EmbeddedSpec, EngineSpec, VllmSpec
-from muarl.train.engines import open_engine, shared_prompt
+from muarl.train.engines import open_engine, shared_prompts
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALOGUES = 256
@@ -55,8 +55,8 @@ async def _measure(run_folder: Path, engine: EngineSpec) -> dict[str, Any]:
     started = time.monotonic()
     held_out = HeldOut(domain=domain, run=spec, renderer=renderer, journal=Nowhere())
     rates = []
-    prompt = await shared_prompt(domain, renderer)
-    async with open_engine(spec, load_model(folder), folder, prompt) as opened:
+    prompts = await shared_prompts(domain, renderer)
+    async with open_engine(spec, load_model(folder), folder, prompts) as opened:
         start_s = time.monotonic() - started
         for number in range(ROUNDS + 1):  # the first warms up
             began = time.monotonic()

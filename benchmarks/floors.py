@@ -2,10 +2,12 @@
 
     python benchmarks/floors.py --json
     python benchmarks/floors.py --only "tau2 HEAD airline" --json
+    python benchmarks/floors.py --markdown
 
 Each policy plays each task once, on our tools over MCP: the user says what she wants and ends the dialogue
-after the first message that the policy writes to her; in BFCL she says her fixed messages first. `do_nothing` is what the official evaluator gives
-a conversation without a tool call. NL_ASSERTION is not judged and counts as 1, as in published counts.
+after the first message that the policy writes to her; in BFCL she says her fixed messages first.
+`do_nothing` is what the official evaluator gives a conversation without a tool call. NL_ASSERTION is not
+judged and counts as 1, as in published counts.
 
 - `floors`: set to policy to tasks with reward 1; `share` likewise as shares; `tasks`: how many a set has.
 - `do_nothing_agrees`: whether the counts are those that the official code gave (`../shared/reference`).
@@ -19,10 +21,11 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import anyio
+from _tables import markdown
 
 from muarl.compat.bfcl.importer import VERSIONS, write_domains
 from muarl.compat.tau.importer import Made, imported_tau1, imported_tau2
@@ -157,11 +160,24 @@ async def counted(path: Path, split: str) -> tuple[int, dict[str, int]]:
     return len(tasks), right
 
 
+def table(floors: Mapping[str, Mapping[str, int]], sizes: Mapping[str, int]) -> str:
+    """The table of `docs/results/floors.md`."""
+    policies = {
+        policy: {
+            name: f"{right[policy]} ({100 * right[policy] / sizes[name]:.1f} %)"
+            for name, right in floors.items()
+        }
+        for policy in TRIVIAL
+    }
+    return markdown("set", {"tasks": sizes, **policies}, {name: name for name in floors})
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="upstream data")
     parser.add_argument("--only", default="", help="sets whose name begins so")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--markdown", action="store_true", help="print the table of the page")
     args = parser.parse_args()
     if not args.data.is_dir():
         print(f"no folder {args.data}: --data names the upstream data", file=sys.stderr)
@@ -182,7 +198,8 @@ def main() -> int:
         "do_nothing_agrees": nothing == {name: MEASURED[name] for name in nothing},
         "seconds": round(time.perf_counter() - begin, 1),
     }
-    print(json.dumps(summary, indent=None if args.json else 2))
+    said = json.dumps(summary, indent=None if args.json else 2)
+    print(table(floors, sizes) if args.markdown else said)
     return 0 if summary["do_nothing_agrees"] else 1
 
 

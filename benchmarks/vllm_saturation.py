@@ -58,7 +58,7 @@ from muarl.scheduler import Observer
 from muarl.spec import load_run
 from muarl.spec.engine import EngineSpec, VllmServerSpec, VllmSpec
 from muarl.testing.vllm_serve import vllm_servers
-from muarl.train.engines import open_engine, shared_prompt
+from muarl.train.engines import open_engine, shared_prompts
 from muarl.train.run_folder import versions
 
 Workload = list[tuple[list[int], int]]
@@ -225,8 +225,8 @@ async def measure(
     domain = load_domain(located.resolve(spec.domain))
     renderer = Renderer(TextTokenizer.load(model))
     found = Rounds()
-    prompt = await shared_prompt(domain, renderer)
-    async with open_engine(spec, load_model(model), model, prompt) as opened:
+    prompts = await shared_prompts(domain, renderer)
+    async with open_engine(spec, load_model(model), model, prompts) as opened:
         if isinstance(opened.policy, VllmPolicy):
             arguments.update(opened.policy.engine_args)
         engine_processes = psutil.Process().children(recursive=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from spec_files import spoil, write_all
 
-from muarl.domain import load_domain_of
 from muarl.errors import SpecError
 from muarl.spec import load_run
+from muarl.suite import load_domain_of
 
 
 def test_the_domain_is_found_beside_the_run_file(tmp_path: Path) -> None:

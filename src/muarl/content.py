@@ -81,7 +81,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _in_words(change: Change) -> str:
-    if not change.path.startswith(_HASHED):
+    of_suite, _, part = change.path.partition(".")
+    if not (part if of_suite.startswith("domain ") else change.path).startswith(_HASHED):
         return str(change)
     how = {"added": "is new", "removed": "is gone"}.get(change.kind, "changed")
     return f"{change.path} {how}"

@@ -29,9 +29,7 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.calls import Who
-from muarl.spec.references import split_findings
-from muarl.spec.run import RunSpec
-from muarl.spec.user import UserKindSpec
+from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
 from muarl.user.build import Users
@@ -67,6 +65,44 @@ class Domain:
         self._sync: Sync | None = None
         if self.spec.device is not None and self.spec.device.sync:
             self._sync = synchronisation(located, self.spec.device.sync, self._python)
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.spec.id
+
+    @property
+    def members(self) -> tuple[Domain, ...]:
+        """Itself: what is done for each domain of a suite is done for it."""
+        return (self,)
+
+    def of(self, task_id: str) -> Domain:
+        """The domain that a task is of: itself; see `muarl.suite.Suite.of`."""
+        del task_id
+        return self
+
+    def own_tasks(self, split: str) -> tuple[TaskSpec, ...]:
+        """The tasks of a split; none where there is no such split."""
+        return self.tasks(split) if split in self.splits else ()
+
+    def weights(self, tasks: Sequence[TaskSpec]) -> list[float] | None:
+        """How often training draws each of these tasks: all alike."""
+        del tasks
+        return None
+
+    def user_for(self, task_id: str, user: UserSpec) -> UserSpec:
+        """Who plays the user in a task, if elsewhere `user` does: she."""
+        del task_id
+        return user
+
+    def row(self, task_id: str) -> str:
+        """Under which name a task's success is summed up; "": under none."""
+        del task_id
+        return ""
+
+    def origin(self, task_id: str) -> tuple[Path, str]:
+        """A task beyond a run: the domain's folder, and what it is called there."""
+        return self.folder.resolve(), task_id
 
     @property
     def base(self) -> World:
@@ -408,14 +444,3 @@ def load_domain(path: str | Path) -> Domain:
         SpecError: Everything wrong with it, each with file, line and column.
     """
     return Domain(load_domain_spec(path))
-
-
-def load_domain_of(run: Located[RunSpec]) -> Domain:
-    """Load the domain that a run file names.
-
-    Raises:
-        SpecError: Everything wrong with it, or a split of the run that it does not have.
-    """
-    domain = load_domain(run.resolve(run.spec.domain))
-    run.refuse(split_findings(run.spec, domain.splits))
-    return domain

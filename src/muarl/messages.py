@@ -41,6 +41,7 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         content: What the policy reads.
         is_error: The call did not do what it was to do.
         instead: What answered in the server's stead: a kind of perturbation; "" if it did itself.
+        verbatim: Its text is the server's own to the letter: that it is an error is not said before it.
     """
 
     call_id: str
@@ -48,10 +49,12 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     content: str
     is_error: bool = False
     instead: str = ""
+    verbatim: bool = False
 
     def as_message(self, called: str | None = None) -> Message:
         """The answer as the policy reads it; `called` is its name for the tool."""
-        text = f"Error: {self.content}" if self.is_error else self.content
+        says_so = self.is_error and not self.verbatim
+        text = f"Error: {self.content}" if says_so else self.content
         return Message("tool", text, tool_call_id=self.call_id, name=called or self.name)
 
 

@@ -12,11 +12,12 @@ from rich.console import Group as Lines
 
 from muarl.cli import _display
 from muarl.cli._display import LiveProgress, PlainProgress, display
-from muarl.cli._status import brief, in_words, removals, status
+from muarl.cli._status import beside, brief, in_words, removals, status
+from muarl.evaluate import summarise
 from muarl.evaluate.removal import Removal
 from muarl.observe import Counters
 from muarl.policy import EngineLoad
-from muarl.record import Outcome
+from muarl.record import Outcome, PredicateResult
 from muarl.scheduler import EpisodePlan, Group
 from muarl.testing import build_episode, build_key
 
@@ -62,6 +63,20 @@ def rendered(counters: Counters, width: int) -> list[str]:
     snapshot = counters.snapshot()
     console.print(Lines(status(snapshot, snapshot)))
     return console.export_text().rstrip("\n").split("\n")
+
+
+def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() -> None:
+    rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
+    metrics = [PredicateResult("share", 0.5, "")]
+    episodes = [
+        build_episode(build_key(sample=sample), rewards=rewards, metrics=metrics)
+        for sample in range(2)
+    ]
+    assert beside(summarise(episodes)) == [
+        "2 of 2 scores leave something out: nobody judged it",
+        "pass^2 1.000 [0.207, 1.000]",
+        "share 0.500 (no interval: it is of one task)",
+    ]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -16,9 +16,9 @@ from short_run import write_run
 
 from muarl import cli
 from muarl.dialogue import Dialogue
-from muarl.domain import load_domain_of
 from muarl.record import Episode, JournalWriter, read_journal
 from muarl.spec import load_run
+from muarl.suite import load_domain_of
 from muarl.train.models import open_model
 
 EPISODES, CONCURRENCY = 60, 16

@@ -55,6 +55,20 @@ async def made(domain, task) -> tuple[Any, list[Turn]]:
 
 
 @pytest.mark.anyio
+async def test_errors_are_read_as_upstream_words_them(telecom, retail1):
+    for domain, tool, text in (
+        (telecom, "get_customer_by_id", "Error: Customer with ID X not found"),
+        (retail1, "get_order_details", "Error: order not found"),
+        (retail1, "no_such_tool", "Unknown action no_such_tool"),
+    ):
+        given = {"customer_id": "X"} if tool == "get_customer_by_id" else {"order_id": "X"}
+        async with domain.server.session(domain.base.fork()) as session:
+            result = await session.call(ToolCall("c", tool, given))
+        assert result.is_error
+        assert result.as_message().content == text
+
+
+@pytest.mark.anyio
 async def test_the_tools_are_shown_as_upstream_shows_them(telecom, mock, retail1, upstream):
     shown = {
         "tau2/tool_schemas/telecom.json": telecom,
@@ -236,6 +250,27 @@ def test_what_a_task_begins_with_is_a_patch_of_the_base_world(telecom):
     env.begin(ours.published[task.reward[0].python.arguments["task"]])
     both = {**plain(env.agent.db), "device": plain(env.user.db)}
     assert json.dumps(plain(world), sort_keys=True) == json.dumps(both, sort_keys=True)
+
+
+@pytest.mark.anyio
+async def test_a_score_that_nobody_judged_is_tagged(fixtures, tmp_path):
+    data = fixtures / "data" / "tau2"
+    assert (
+        main(["import", "tau2", "--from", str(data), "--to", str(tmp_path), "--domain", "retail"])
+        == 0
+    )
+    domain = load_domain(tmp_path / "retail" / "base.yaml")
+    published = json.loads((tmp_path / "retail" / "published.json").read_text())
+    tagged = []
+    for task in domain.tasks("base")[:30]:
+        initial = domain.world_for(task)
+        verdict = await domain.judge(task, initial, [bye()], UserReply(""), initial=initial)
+        criteria = published[task.reward[0].python.arguments["task"]]["evaluation_criteria"]
+        asks = "NL_ASSERTION" in criteria["reward_basis"] and bool(criteria.get("nl_assertions"))
+        (result,) = verdict.rewards
+        assert result.caveat == (Tau2.NOT_JUDGED if asks else "")
+        tagged.append(asks)
+    assert {True, False} == set(tagged)
 
 
 def test_a_judge_that_is_named_judges_assertions_in_natural_language(fixtures, tmp_path):

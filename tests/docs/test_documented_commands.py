@@ -48,10 +48,15 @@ PLAN = [
     ".venv/bin/muarl check domains/library",
     ".venv/bin/muarl check domains/telecom",
     ".venv/bin/muarl check domains/retail",
+    ".venv/bin/muarl check domains/airline",
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
     f"{RANKS} {FEW} --out runs/two-ranks --overwrite",
+    ".venv/bin/muarl train specs/mua-rl/8b-cold-start.yaml --dry-run",
+    ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
+    ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",
+    ".venv/bin/muarl train specs/mua-rl/mua-rl-as-released.yaml --dry-run",
     ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -65,6 +70,8 @@ PLAN = [
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl synth specs/synth.yaml --overwrite",
+    ".venv/bin/muarl review runs/synth --page runs/review.html --dialogues 40 --overwrite",
+    ".venv/bin/muarl export runs/synth --what dialogues --out runs/dialogues.jsonl --overwrite",
     ".venv/bin/muarl tasks domains/desk --goals goals.py:goals --count 60 --out runs/desk-goals.yaml --overwrite",
     ".venv/bin/muarl train specs/trained-user.yaml --overwrite",
     f"{TRAIN} --set 'grpo.mode={{asynchronous: {{max_lag: 2}}}}' --dry-run",
@@ -88,6 +95,11 @@ ELSEWHERE = {
     ".venv/bin/muarl import bfcl --from ../bfcl_eval --to benchmarks-bfcl": "likewise; tests/compat/bfcl does",
     ".venv/bin/muarl import acebench --from ../ACEBench --to benchmarks-acebench": "likewise; "
     "tests/compat/acebench does",
+    ".venv/bin/muarl import tau1 --from ../tau-bench --to imported/tau1": "likewise; "
+    "tests/compat/test_mua_rl_runs.py",
+    ".venv/bin/muarl import tau2 --from ../tau2-bench --version v0.2.0 --to imported/tau2-v0.2.0": "likewise",
+    ".venv/bin/muarl import bfcl --from ../bfcl_eval --version V3 --to imported/bfcl-v3": "likewise",
+    ".venv/bin/muarl import acebench --from ../ACEBench --to imported/acebench": "likewise",
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
     "benchmarks/contamination.py does",
     "make test": "what runs this",
@@ -182,7 +194,14 @@ def test_the_documented_commands_work_and_the_agent_learns(clone: Path) -> None:
     marked = {line.split()[0] for line in panel.splitlines() if line.count(" !") == 1}
     assert {"premature_disclosure", "sycophancy", "role_flips"} <= marked
     assert "reward" not in marked
-    for shown in ("cinema", "domains/desk", "domains/library", "domains/handset", "domains/retail"):
+    for shown in (
+        "cinema",
+        "domains/desk",
+        "domains/library",
+        "domains/handset",
+        "domains/retail",
+        "domains/airline",
+    ):
         assert said[f".venv/bin/muarl check {shown}"] in outputs()
     (grid,) = (out for command, out in said.items() if "grid-expert" in command)
     assert all(line in grid for line in next(o for o in outputs() if "stubborn" in o).splitlines())

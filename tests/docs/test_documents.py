@@ -20,6 +20,7 @@ from muarl.spec import (
     DomainSpec,
     GridSpec,
     RunSpec,
+    SuiteSpec,
     SynthSpec,
     TasksFile,
     load_domain_spec,
@@ -42,7 +43,7 @@ def place(block: Block) -> str:
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
 def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
     document = YAML(typ="safe", pure=True).load(block.text)
-    models = (RunSpec, DomainSpec, TasksFile, GridSpec, SynthSpec)
+    models = (RunSpec, DomainSpec, TasksFile, GridSpec, SuiteSpec, SynthSpec)
     model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
     if "defaults" in document:  # no task is whole without them
         TasksFile.model_validate(document, strict=True)
@@ -68,6 +69,10 @@ def test_there_are_examples_at_all() -> None:
 
 def test_every_shipped_spec_loads() -> None:
     runs = sorted((ROOT / "specs").glob("*.yaml"))
+    of_the_paper = sorted((ROOT / "specs" / "mua-rl").glob("[0-9m]*-*.yaml"))
+    assert len(of_the_paper) == 10
+    for path in of_the_paper:
+        load_run(path, without_weights=True)
     domains = sorted((ROOT / "domains").glob("*/domain.yaml"))
     assert runs
     assert domains

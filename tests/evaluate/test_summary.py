@@ -132,3 +132,32 @@ def test_success_is_told_for_each_user_of_a_pool():
         episode.user = "one" if i % 2 else "other"
     by_user = summarise(episodes).by_user
     assert {user: share.value for user, share in by_user.items()} == {"one": 0.5, "other": 0.5}
+
+
+def test_pass_hat_k_is_told_where_tasks_were_tried_several_times():
+    episodes = [
+        make_episode(t, float(s in won), sample=s) for t, won in WON.items() for s in range(4)
+    ]
+    assert {k: share.value for k, share in summarise(episodes).pass_hat.items()} == {
+        2: pytest.approx((1 / 6 + 1) / 2),
+        4: 0.5,
+    }
+    assert summarise(episodes[::4]).pass_hat == {}
+
+
+WON = {"a": {0, 1}, "b": {0, 1, 2, 3}}
+
+
+def test_metrics_have_means_over_the_episodes_that_they_apply_to():
+    episodes = [make_episode(str(i), 0.0) for i in range(3)]
+    for episode, score in zip(episodes, (1.0, 0.25, None), strict=True):
+        episode.metrics = [PredicateResult("share", score, "")]
+    metrics = summarise(episodes).metrics
+    assert {name: (mean.value, mean.n) for name, mean in metrics.items()} == {"share": (0.625, 2)}
+
+
+def test_what_scores_leave_out_is_counted():
+    episodes = [make_episode(str(i), 1.0) for i in range(5)]
+    for episode in episodes[:2]:
+        episode.rewards = [PredicateResult("python", 1.0, "", caveat="nobody judged it")] * 2
+    assert summarise(episodes).caveats == {"nobody judged it": 2}

@@ -14,7 +14,7 @@ from synthetic_run import make_run
 from muarl.cli import report as report_verb
 from muarl.errors import MuarlError, RecordError
 from muarl.report import write_report
-from muarl.report.page import _inline_json
+from muarl.report.inline import inline_json
 
 HOSTILE = (
     "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
@@ -116,7 +116,7 @@ def test_the_page_points_nowhere(page):
     )
 )
 def test_inlined_json_holds_no_markup_and_reads_back(value):
-    text = _inline_json(value)
+    text = inline_json(value)
     assert not set(text) & set("<>&\u2028\u2029")
     assert json.loads(text) == value
 

@@ -61,6 +61,16 @@ def test_a_share_says_what_it_lacks() -> None:
     assert result.reason == "1 of 2 hold; called look: look was not called successfully"
 
 
+def test_what_a_part_leaves_out_the_whole_leaves_out() -> None:
+    spec = {"python": {"function": "c.py:f"}}
+    found = judged(
+        {"all": [{"not": {"any": [spec, NO]}}, {"share": [spec, YES]}]},
+        load=lambda _: lambda _: (1.0, "as far as one can see", "nobody judged it"),
+    )
+    assert found.caveat == "nobody judged it"
+    assert judged(YES).caveat == ""
+
+
 @pytest.mark.parametrize(
     ("success", "sides", "cap", "score"),
     [

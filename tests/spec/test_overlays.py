@@ -207,3 +207,34 @@ def test_adapters_do_not_go_where_whole_weights_are_sent(base: Path) -> None:
     servers = "engine={vllm_server: {endpoints: ['http://127.0.0.1:8000'], sync: nccl}}"
     (problem,) = refused(base, settings=["model.lora.rank=4", servers])
     assert "nccl sends whole weights, and with model.lora only adapters are sent" in problem
+
+
+def test_a_file_is_laid_over_the_files_of_its_base(base: Path) -> None:
+    folder = base.parent / "deep"
+    folder.mkdir()
+    (folder / "part.yaml").write_text("version: 1\ngrpo: {lr: 3.0e-6, iterations: 7}\n")
+    over = folder / "over.yaml"
+    over.write_text(
+        "version: 1\nbase: [preset:dapo, ../run.yaml, part.yaml]\ngrpo: {iterations: 8}\n"
+    )
+    (base.parent / "run.yaml").write_text(base.read_text())
+    grpo = load_run(over).spec.grpo
+    assert grpo is not None
+    assert (grpo.lr, grpo.iterations) == (3e-6, 8)
+    assert grpo.dynamic_sampling is not None  # as the preset has it
+    assert load_run(over).resolve(load_run(over).spec.domain).resolve() == (
+        load_run(base).resolve(load_run(base).spec.domain).resolve()
+    )
+    assert load_run(over).spec.base == []
+
+
+def test_what_a_base_gets_wrong_is_said_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "round.yaml").write_text("version: 1\nbase: [run.yaml]\n")
+    (tmp_path / "run.yaml").write_text(
+        "version: 1\nbase:\n- preset:nono\n- gone.yaml\n- round.yaml\n"
+    )
+    assert refused(tmp_path / "run.yaml") == [
+        "round.yaml:2:8: 'run.yaml' is laid over itself: its base leads back to it",
+        "run.yaml:3:3: no preset 'nono'; there are dapo, dr-grpo, gspo, mua-rl-paper, mua-rl-repo",
+        "run.yaml:4:3: no such file: 'gone.yaml'; did you mean 'round.yaml'?",
+    ]

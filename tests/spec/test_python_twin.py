@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_spec_dump import ids, json, predicates, text
 
-from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, SynthSpec, load_spec
+from muarl.spec import DomainSpec, GridSpec, RewardFile, RunSpec, SuiteSpec, SynthSpec, load_spec
 from muarl.spec.base import Spec
 from muarl.spec.schema import KINDS
 
@@ -102,6 +102,19 @@ grids = st.fixed_dictionaries(
         "tasks": st.integers(1, 9),
     },
 )
+member_names = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,8}\Z")
+members = st.fixed_dictionaries(
+    {"file": text, "splits": st.dictionaries(ids, ids, min_size=1, max_size=2)},
+    optional={"row": ids, "user": user_kinds},
+)
+suites = st.fixed_dictionaries(
+    {
+        "version": st.just(1),
+        "id": ids,
+        "summary": text,
+        "members": st.dictionaries(member_names, members, min_size=1, max_size=2),
+    }
+)
 agents = st.one_of(
     st.just({"expert": {}}),
     st.fixed_dictionaries({"model": text}),
@@ -121,6 +134,7 @@ FILES: dict[type[Spec], st.SearchStrategy[dict[str, Any]]] = {
     RewardFile: rewards,
     RunSpec: runs,
     GridSpec: grids,
+    SuiteSpec: suites,
     SynthSpec: synths,
 }
 

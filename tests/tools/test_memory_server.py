@@ -661,3 +661,6 @@ async def test_a_verbatim_server_keeps_its_white_space_and_answers_for_tools_it_
     ]
     assert [result.content for result in said[True]] == ['{"a": 1}', "no leap here"]
     assert said[True][1].is_error
+    assert said[True][1].as_message().content == "no leap here", (
+        "a word before it is not the server's"
+    )

@@ -13,9 +13,9 @@ import anyio
 import pytest
 import torch
 
-from muarl.domain import load_domain_of
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.spec import RunSpec, dump_spec, load_run
+from muarl.suite import load_domain_of
 from muarl.train.loop import train
 from muarl.train.models import open_model
 from muarl.train.progress import Silent

@@ -10,10 +10,10 @@ import torch
 from short_run import ready_model, write_run
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from muarl.domain import load_domain_of
 from muarl.kernel.model import load_model
 from muarl.render import TextTokenizer
 from muarl.spec import load_run
+from muarl.suite import load_domain_of
 from muarl.train.models import open_model
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from muarl.cli._answer import answer
-from muarl.spec import Located, RunSpec, dump_spec, load_run
+from muarl.cli._telling import remark
+from muarl.spec import Located, RunSpec, SuiteSpec, dump_spec, load_run, load_spec
+from muarl.spec.kinds import kind_of
 from muarl.spec.presets import PREFIX
+from muarl.spec.references import split_findings
 from muarl.spec.run import Seed
 
 
@@ -44,18 +48,44 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def run_of(args: argparse.Namespace) -> Located[RunSpec]:
-    """The run that `add_run`'s arguments come to.
+    """The run that `add_run`'s arguments come to; its own model may be missing if nothing reads it.
 
     Raises:
         SpecError: Everything wrong with it.
     """
-    return load_run(*args.spec, settings=args.settings)
+    given = vars(args)  # not every verb has all of these
+    other = given.get("dry_run") or given.get("model") is not None or given.get("expert")
+    return load_run(*args.spec, settings=args.settings, without_weights=bool(other))
 
 
 def answer_run(run: Located[RunSpec]) -> int:
-    """Print a run as a file in the current folder would have it, every default written out."""
+    """Print a run as a file in the current folder would have it, every default written out.
+
+    What it reads that is not here yet is said on stderr.
+
+    Raises:
+        SpecError: The suite that it names is wrong, or has no such split.
+    """
+    for missing in _not_here(run):
+        remark(f"not here yet: {missing}")
     answer(dump_spec(run.spec.moved(run.path.parent, Path()), defaults=True).rstrip())
     return 0
+
+
+def _not_here(run: Located[RunSpec]) -> Iterator[str]:
+    """Weights and domains that a run names and that are to be had first."""
+    hers = run.spec.user_model
+    models = {"model.path": run.spec.model, "user_model.model.path": hers and hers.model}
+    for key, model in models.items():
+        if model and model.path and not run.resolve(model.path).is_dir():
+            yield f"{key}, {model.path}"
+    named = run.resolve(run.spec.domain)
+    if named.is_file() and kind_of(named) == "suite":
+        suite = load_spec(named, SuiteSpec)
+        run.refuse(split_findings(run.spec, suite.spec.splits))
+        for name, member in suite.spec.members.items():
+            if not suite.resolve(member.file).exists():
+                yield f"{name} of {run.spec.domain}, {member.file}"
 
 
 def name_of_run(args: argparse.Namespace) -> str:

@@ -126,6 +126,8 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
             ]
         )
     yield from _table(rows)
+    for caveat in dict.fromkeys(each for cell in found.cells for each in cell.summary.caveats):
+        yield f"some scores leave something out: {caveat}"
     if found.policies:
         yield f"success, minus that of policy {grid.first_policy} on the same tasks"
         yield from _differences(found.policies)

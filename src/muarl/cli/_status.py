@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from muarl.evaluate.removal import Removal
+from muarl.evaluate.summary import EvalSummary
 from muarl.observe import Snapshot
 
 _KINDS = 6
@@ -66,6 +67,23 @@ def endings(outcomes: dict[str, int]) -> str:
     """
     ranked = sorted(outcomes.items(), key=lambda item: (-item[1], item[0]))
     return f"ended: {', '.join(f'{count:,} {outcome}' for outcome, count in ranked) or 'none'}"
+
+
+def beside(summary: EvalSummary) -> list[str]:
+    """What belongs beside a success: what it leaves out, pass^k, and the means of metrics.
+
+    Example:
+        "40 of 114 scores leave something out: NL_ASSERTION was not judged"
+        "pass^2 0.412 [0.330, 0.500], pass^4 0.300 [0.221, 0.389]"
+        "share 0.871 [0.840, 0.902]"
+    """
+    lines = [
+        f"{count:,} of {summary.n:,} scores leave something out: {caveat}"
+        for caveat, count in summary.caveats.items()
+    ]
+    if summary.pass_hat:
+        lines.append(", ".join(f"pass^{k} {share}" for k, share in summary.pass_hat.items()))
+    return lines + [f"{name} {share}" for name, share in summary.metrics.items()]
 
 
 def removals(removed: Removal) -> list[str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio
 
-from muarl.domain import Domain, load_domain
 from muarl.errors import RecordError, SetupError, did_you_mean
 from muarl.record import StoredEpisodes
 from muarl.spec import Located, RewardFile, RunSpec, load_spec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
+from muarl.suite import AnyDomain, load_any_domain
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +83,7 @@ def spec_of(run: Path) -> Located[RunSpec]:
     return load_spec(run / "spec.resolved.yaml", RunSpec)
 
 
-def domain_of(args: argparse.Namespace) -> Domain:
+def domain_of(args: argparse.Namespace) -> AnyDomain:
     """The domain that judges: the one that was named, or the first run's.
 
     Raises:
@@ -91,17 +91,17 @@ def domain_of(args: argparse.Namespace) -> Domain:
         SetupError: The run's domain is not where it was.
     """
     if args.domain is not None:
-        return load_domain(args.domain)
+        return load_any_domain(args.domain)
     spec = spec_of(args.runs[0])
     path = spec.resolve(spec.spec.domain)
     if not path.exists():
         raise SetupError(
             f"{args.runs[0]}: its domain is not at {path} any more; name it with --domain"
         )
-    return load_domain(path)
+    return load_any_domain(path)
 
 
-def predicates_of(args: argparse.Namespace, domain: Domain) -> RewardFile | None:
+def predicates_of(args: argparse.Namespace, domain: AnyDomain) -> RewardFile | None:
     """The predicates of `--reward`, if it was given.
 
     Raises:
@@ -115,9 +115,11 @@ def predicates_of(args: argparse.Namespace, domain: Domain) -> RewardFile | None
     return located.spec
 
 
-def _unknown_tools(predicates: RewardFile, domain: Domain) -> Iterator[Finding]:
-    offered = {"agent": anyio.run(domain.tools), "user": anyio.run(domain.user_tools)}
-    sides = {by: [tool.name for tool in tools] for by, tools in offered.items()}
+def _unknown_tools(predicates: RewardFile, domain: AnyDomain) -> Iterator[Finding]:
+    sides: dict[str, list[str]] = {"agent": [], "user": []}
+    for one in domain.members:
+        sides["agent"] += [tool.name for tool in anyio.run(one.tools)]
+        sides["user"] += [tool.name for tool in anyio.run(one.user_tools)]
     for field, listed in (("reward", predicates.reward), ("metrics", predicates.metrics or ())):
         for loc, by, tool in tools_in(listed):
             if tool not in sides[by]:

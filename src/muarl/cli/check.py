@@ -1,4 +1,4 @@
-"""Prove a domain sound, without any model; of a run or grid file, that and its domain.
+"""Prove a domain sound, without any model; of a run or grid file, that and its domain or domains.
 
 Looks at every problem of its spec files; starts the tool server; makes each task's gold calls, which
 must earn 1 where doing nothing earns less, and reading more changes neither; looks whether all that a
@@ -28,11 +28,13 @@ from muarl.spec import (
     DomainSpec,
     Located,
     RunSpec,
+    SuiteSpec,
     TasksFile,
     load_domain_spec,
     load_grid,
     load_run,
     load_spec,
+    load_suite_spec,
     load_task_files,
 )
 from muarl.spec.kinds import is_overlay, kind_of
@@ -55,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="SPEC",
-        help="a domain's file, or its folder; a grid file; or a run file, and what is laid over it",
+        help="a domain's file, or its folder; a suite; a grid file; or a run file, and what is laid over "
+        "it",
     )
     add_settings(parser)
     parser.add_argument(
@@ -67,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="first mend the files, a domain's tasks too: the line that names their schema, their "
         "version, an old form; any other kind of spec file may be named as well",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each domain")
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="look at no more than N tasks of a split"
     )
@@ -88,34 +91,55 @@ def run(args: argparse.Namespace) -> int:
         if args.fix:
             _fix(args.spec)
             kind = "domain" if first.is_dir() else kind_of(first)
-            if kind not in ("domain", "run", "grid"):
+            if kind not in ("domain", "run", "grid", "suite"):
                 load_spec(first, KINDS[kind])
                 return 0
             if is_overlay(first):
                 return 0
         if not first.is_dir() and kind_of(first) == "run":
             run_file = run_of(args)
-            located = load_domain_spec(run_file.resolve(run_file.spec.domain))
         else:
             if not first.is_dir() and kind_of(first) == "grid":
                 grid = load_grid(first)
                 run_file = load_run(grid.resolve(grid.spec.run))
-                located = load_domain_spec(run_file.resolve(run_file.spec.domain))
-            else:
-                located = load_domain_spec(first)
             if overlays or args.settings:
                 what = f"{first} is no run file; only a run file has something over it"
                 remark(f"muarl check: error: {what}")
                 return 2
-        if args.offline:
-            return _offline(located, run_file, as_json=args.json)
-        return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)
+        named = first if run_file is None else run_file.resolve(run_file.spec.domain)
+        if named.is_file() and kind_of(named) == "suite":
+            return _suite(load_suite_spec(named), run_file, args)
+        return _domain(load_domain_spec(named), run_file, args)
     except SpecError as error:
         if not args.json:
             raise
         findings = [_finding("spec", problem, None) for problem in error.problems]
         answer(json.dumps({"sound": False, "findings": findings}))
         return error.exit_code
+
+
+def _domain(
+    located: Located[DomainSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+) -> int:
+    if args.offline:
+        return _offline(located, run_file, as_json=args.json)
+    return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)
+
+
+def _suite(
+    located: Located[SuiteSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+) -> int:
+    """One domain after another, and then the run that they are for."""
+    if run_file is not None:
+        run_file.refuse(split_findings(run_file.spec, located.spec.splits))
+    files = dict.fromkeys(located.resolve(one.file) for one in located.spec.members.values())
+    code = max([_domain(load_domain_spec(file), None, args) for file in files])
+    if run_file is not None and code == 0 and not args.offline:
+        from muarl.suite import load_domain_of
+        from muarl.train.run_domain import refuse_unfit
+
+        refuse_unfit(run_file, load_domain_of(run_file))
+    return code
 
 
 def _fix(paths: Sequence[Path]) -> None:

@@ -69,10 +69,13 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
+    from muarl.evaluate.seen import told_apart
     from muarl.evaluate.summary import EvalSummary, summarise
+    from muarl.train.overlapping import KIND as OVERLAP
+    from muarl.train.overlapping import seen_line
     from muarl.train.playing import play, stored_user
     from muarl.train.ready import (
         files_of_run,
@@ -86,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
-    refuse_trained_tasks(spec, domain, args.model)
+    seen = refuse_trained_tasks(spec, domain, args.model)
+    row_of = told_apart(domain.row, seen)
     anyio.run(require_room, located, domain, args.model)
     her_folder = stored_user(located, [spec.eval_user])
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
@@ -105,6 +109,10 @@ def run(args: argparse.Namespace) -> int:
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
         counters = observation.counters
+        if seen is not None:
+            overlap = seen_line("what the model was trained on", seen, spec.overlap.accepted or "")
+            folder.log(OVERLAP, **overlap)
+            progress.note(f"{seen}; accepted: {spec.overlap.accepted}")
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
@@ -119,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
                 user=her_folder,
             )
             episodes = await played(phase="eval")
-            summary = summarise(episodes, seed=spec.seed)
+            summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
@@ -137,19 +145,28 @@ def run(args: argparse.Namespace) -> int:
                     await evaluate(temperature, stop)
 
         run_interruptibly(work)
+    if seen is not None and not args.json:
+        answer(f"{seen}; accepted: {spec.overlap.accepted}")
     for temperature, summary, fields in found:
         if args.json:
             perturbed = msgspec.to_builtins(costs[temperature])
-            answer(json.dumps({"temperature": temperature, **fields, "perturbed": perturbed}))
+            said = {"temperature": temperature, **fields, "perturbed": perturbed}
+            if seen is not None:
+                said["overlap"] = overlap
+            answer(json.dumps(said))
             continue
         answer(
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
+        for row, share in summary.by_row.items():
+            answer(f"  {row:<22} {share}")
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():
             answer(f"  user {user:<7} {share}")
+        for line in beside(summary):
+            answer(f"  {line}")
         answer(f"  {endings(summary.outcomes)}")
         for line in removals(summary.removed):
             answer(f"  {line}")
@@ -164,4 +181,8 @@ def _not_of_a_run(args: argparse.Namespace) -> str:
     """What of the arguments does not go with a run file."""
     if args.resume or args.accept_changes:
         return "--resume goes on with a grid; evaluate a run anew, with --overwrite"
-    return "" if args.model else "a run file needs --model, the folder of what is evaluated"
+    return (
+        ""
+        if args.model or args.dry_run
+        else "a run file needs --model, the folder of what is evaluated"
+    )

@@ -2,7 +2,9 @@
 
 `--what episodes` gives a row for each episode, with its conversation as chat messages; `--what
 samples` a row for each token sequence, with loss mask, sampler log-probs, advantage and policy
-versions, for trainers. docs/records.md describes every column. Parquet and datasets need the extra
+versions, for trainers. `--what dialogues` gives those that `muarl synth` kept, as trainers of chat models
+read them: `messages` and `tools`, with provenance, licence and what each stood. docs/records.md and
+docs/synthesis.md describe every column. Parquet and datasets need the extra
 `export`.
 """
 
@@ -18,6 +20,7 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
 from muarl.data.export.rows import Row, advantages, episode_rows, sample_rows
+from muarl.errors import SetupError
 from muarl.record import Episode, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec.grpo import Baseline
@@ -31,7 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runs(parser)
     parser.add_argument("--format", choices=_MARKERS, default="jsonl", help="default: jsonl")
     parser.add_argument(
-        "--what", choices=("episodes", "samples"), default="episodes", help="default: episodes"
+        "--what",
+        choices=("episodes", "samples", "dialogues"),
+        default="episodes",
+        help="default: episodes",
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="PATH", help="file to write; a folder for hf"
@@ -51,16 +57,44 @@ def run(args: argparse.Namespace) -> int:
     """Export, and say how much."""
     episodes = stored_episodes(args)
     write = _writer(args)  # a library that is missing is said before anything is read
-    advantage = advantages(episodes.heads(), args.baseline or _baseline(args.runs[0]))
-    make = episode_rows if args.what == "episodes" else sample_rows
     chosen = _Chosen(episodes, args.min_reward)
+    rows = _dialogues(args, chosen) if args.what == "dialogues" else _rows(args, episodes, chosen)
     reads = files_of(args.runs)
     with placed(
         args.out, overwrite=args.overwrite, marker=_MARKERS[args.format], reads=reads
     ) as fresh:
-        count = write(make(chosen, advantage), fresh)
-    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}{_credit(args.runs[0])}")
+        count = write(rows, fresh)
+    credit = "" if args.what == "dialogues" else _credit(args.runs[0])
+    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}{credit}")
     return 0
+
+
+def _rows(args: argparse.Namespace, episodes: StoredEpisodes, chosen: _Chosen) -> Iterator[Row]:
+    advantage = advantages(episodes.heads(), args.baseline or _baseline(args.runs[0]))
+    make = episode_rows if args.what == "episodes" else sample_rows
+    return make(chosen, advantage)
+
+
+def _dialogues(args: argparse.Namespace, chosen: _Chosen) -> Iterator[Row]:
+    """Rows of one synthesis' folder.
+
+    Raises:
+        SetupError: Several folders were given.
+        RecordError: The folder holds no verdicts.
+    """
+    from muarl.spec import SynthSpec, load_spec
+    from muarl.synth.chat_rows import as_line, dialogue_rows
+    from muarl.synth.verdicts import read_verdicts
+
+    if len(args.runs) > 1:
+        raise SetupError(
+            "--what dialogues reads one folder, which says how its dialogues were made"
+        )
+    (run,) = args.runs
+    verdicts = read_verdicts(run)
+    spec = load_spec(run / "synth.yaml", SynthSpec).spec
+    rows = dialogue_rows(chosen, verdicts, spec)
+    return map(as_line, rows) if args.format == "jsonl" else rows
 
 
 def _writer(args: argparse.Namespace) -> Callable[[Iterable[Row], Path], int]:

@@ -105,11 +105,12 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
-    from muarl.cli._status import endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
+    from muarl.suite import one_of_each
     from muarl.train.playing import roll_out, stored_user
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
@@ -125,7 +126,8 @@ def run(args: argparse.Namespace) -> int:
     her_folder = stored_user(located, [spec.user])
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
-        domain.expert(tasks[0], {}, generator(0))
+        for task in one_of_each(domain, tasks):
+            domain.of(task.id).expert(task, {}, generator(0))
     keys = keys_of_shard(
         rollout_keys(tasks, spec.eval.episodes, group_size=args.group_size, run_seed=spec.seed),
         args.shard,
@@ -167,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
         except* KeyboardInterrupt as interrupted:
             remark(f"stopped; the same command with --resume goes on in {out}")
             raise KeyboardInterrupt from interrupted
-        summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed)
+        summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed, row_of=domain.row)
         observed = observation.counters.snapshot().figures()
         found = msgspec.to_builtins(summary) | {"observed": observed}
         folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
@@ -176,6 +178,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         answer(f"{summary.n} dialogues in {folder.journal}, {summary.faults} faults")
         answer(f"success {summary.success}, {summary.turns} turns each")
+        for line in beside(summary):
+            answer(line)
         answer(endings(summary.outcomes))
         for line in removals(summary.removed):
             answer(line)

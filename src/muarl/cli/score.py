@@ -26,12 +26,12 @@ from muarl.cli._stored import (
     spec_of,
     stored_episodes,
 )
-from muarl.domain import Domain
 from muarl.evaluate.rescore import Rescored, rescore
 from muarl.evaluate.summary import summarise
 from muarl.record import JournalWriter, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec import RunSpec
+from muarl.suite import AnyDomain
 from muarl.train.run_folder import RunFolder
 
 
@@ -83,7 +83,7 @@ def _beside(run: Path) -> Path:
     return named.with_name(f"{named.name}-scored")
 
 
-def _spec(args: argparse.Namespace, out: Path, domain: Domain) -> RunSpec:
+def _spec(args: argparse.Namespace, out: Path, domain: AnyDomain) -> RunSpec:
     """The spec of the first run, with the domain that judged."""
     spec = spec_of(args.runs[0]).spec.moved(args.runs[0], out)
     if args.domain is None:

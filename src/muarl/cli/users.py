@@ -23,7 +23,7 @@ from muarl.errors import RecordError, SetupError
 from muarl.evaluate.statistics import Interval
 from muarl.measure.catalogue import CATALOGUE, METRICS
 from muarl.measure.corpus import Corpus, describe
-from muarl.measure.episodes import EpisodeReader
+from muarl.measure.episodes import transcripts
 from muarl.measure.figure import Figure
 from muarl.measure.people import read_dialogues
 from muarl.measure.transcript import Transcript
@@ -112,7 +112,7 @@ def _read(path: Path, args: argparse.Namespace) -> list[Transcript]:
         return dialogues
     of_run = argparse.Namespace(runs=[path], phase=args.phase, domain=args.domain)
     episodes = stored_episodes(of_run)
-    return list(EpisodeReader(domain_of(of_run), user=_name(path)).read(episodes))
+    return list(transcripts(domain_of(of_run), episodes, user=_name(path)))
 
 
 def _name(path: Path) -> str:

@@ -18,6 +18,7 @@ from muarl.spec.credit import ChecklistCredit, ChecklistItem
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.predicate import WorldAt
+from muarl.suite import AnyDomain
 from muarl.world import Change, World, apply_changes, canonical_diff
 
 _AT_ONCE = 64
@@ -38,7 +39,7 @@ class Progress:
 
 
 async def look_through(
-    domain: Domain, episodes: Iterable[Episode], spec: ChecklistCredit
+    domain: AnyDomain, episodes: Iterable[Episode], spec: ChecklistCredit
 ) -> Progress:
     """Evaluate a checklist before the first turn and after every turn of scored episodes.
 
@@ -96,9 +97,9 @@ async def unfit_items(domain: Domain, items: Sequence[ChecklistItem]) -> list[Fi
 
 
 async def _points(
-    domain: Domain, tasks: StoredTasks, episode: Episode, spec: ChecklistCredit
+    several: AnyDomain, tasks: StoredTasks, episode: Episode, spec: ChecklistCredit
 ) -> list[float]:
-    task = tasks.of(episode)
+    task, domain = tasks.of(episode), several.of(episode.key.task_id)
     initial, final = tasks.worlds(episode)
     gold = await domain.gold_world(task)
     items = spec.items or items_of(domain, task, initial, gold, training=episode.key.trains)

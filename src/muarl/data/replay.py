@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from muarl.data.stored import StoredTasks, judged_again
-from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError, SpecError
 from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
 from muarl.spec.calls import Who
+from muarl.suite import AnyDomain
 from muarl.tools import ToolSession
 from muarl.world import Change, World, diff, equal
 
 
-async def replay_problem(domain: Domain, task: TaskSpec, episode: Episode) -> str | None:
+async def replay_problem(domain: AnyDomain, task: TaskSpec, episode: Episode) -> str | None:
     """What differs when an episode's tool calls are made again; None if nothing does.
 
     Compares every result and the final world. Needs no model and no user.
@@ -41,7 +41,7 @@ class Replayed(msgspec.Struct):
 
 
 async def replay_all(
-    domain: Domain,
+    domain: AnyDomain,
     episodes: Iterable[Episode],
     tell: Callable[[Episode, str], None],
     predicates: RewardFile | None = None,
@@ -57,7 +57,7 @@ async def replay_all(
     Raises:
         SpecError: What the domain's tools change outlives a dialogue; a replay would do it again.
     """
-    if domain.spec.writes_outside:
+    if any(one.spec.writes_outside for one in domain.members):
         message = (
             "its tools change something outside the dialogue's own world (tools.external), which a "
             "replay would do again; `muarl score` calls no tool for what happened"
@@ -84,7 +84,7 @@ async def replay_all(
 
 
 async def replay_differences(
-    domain: Domain, task: TaskSpec, episode: Episode, predicates: RewardFile | None = None
+    domain: AnyDomain, task: TaskSpec, episode: Episode, predicates: RewardFile | None = None
 ) -> list[str]:
     """Everything in which an episode differs from what its record says.
 
@@ -113,9 +113,10 @@ async def replay_differences(
 
 
 async def _replay(
-    domain: Domain, task: TaskSpec, episode: Episode
+    several: AnyDomain, task: TaskSpec, episode: Episode
 ) -> tuple[tuple[World, World], str | None]:
     """The worlds before and after an episode's calls, and what differs first on the way there."""
+    domain = several.of(task.id)
     world = domain.world_for(task)
     declared = world.fork()
     async with domain.sides(world) as sides:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import anyio.lowlevel
 
-from muarl.domain import Domain
 from muarl.errors import EpisodeError
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.model_user import ModelSpeaker, ModelUser
@@ -22,6 +21,7 @@ from muarl.record import Episode, Sample, UserReply
 from muarl.render import Renderer
 from muarl.spec import KnobsSpec, PersonaSpec, TaskSpec
 from muarl.spec.user import ModelUserSpec
+from muarl.suite import AnyDomain
 from muarl.user.llm import LlmUser
 from muarl.user.role import STOP
 
@@ -47,7 +47,7 @@ class Reversed(NamedTuple):
 
 
 async def role_reversed(
-    domain: Domain,
+    domain: AnyDomain,
     tasks: Mapping[str, TaskSpec],
     episodes: Sequence[Episode],
     renderer: Renderer,
@@ -66,7 +66,7 @@ async def role_reversed(
     found = Reversed([], [])
     for episode in episodes:
         await anyio.lowlevel.checkpoint()  # thousands of them: others have their turn
-        persona = domain.spec.personas[episode.persona]
+        persona = domain.of(episode.key.task_id).spec.personas[episode.persona]
         try:
             found.dialogues.append(
                 await _turned(

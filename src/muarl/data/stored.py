@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from muarl.domain import Domain
 from muarl.errors import RecordError, SetupError
 from muarl.record import Episode, EpisodeHead
 from muarl.reward import Verdict
 from muarl.spec import RewardFile, TaskSpec
+from muarl.suite import AnyDomain
 from muarl.world import World, apply_changes
 
 
 class StoredTasks:
     """Finds the task of a stored episode, and makes sure that it is still the same."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: AnyDomain) -> None:
         self._domain = domain
         self._by_split: dict[str, dict[str, TaskSpec]] = {}
 
@@ -27,7 +27,11 @@ class StoredTasks:
         Raises:
             RecordError: The domain has no such task, or another one by that name.
         """
-        domain, task_id = self._domain.spec.id, episode.key.task_id
+        task_id = episode.key.task_id
+        try:
+            domain = self._domain.of(task_id).spec.id
+        except KeyError:  # of no member of this suite
+            domain = self._domain.name
         if episode.domain != domain:
             raise RecordError(
                 f"{episode.key} was played in domain {episode.domain!r}; this one is {domain!r}. "
@@ -53,7 +57,8 @@ class StoredTasks:
         Raises:
             RecordError: The task or the domain's world are not those that it was played in.
         """
-        world = self._domain.world_for(self.of(episode))
+        task = self.of(episode)
+        world = self._domain.of(task.id).world_for(task)
         try:
             apply_changes(world, episode.start)
             initial = world.fork()
@@ -67,13 +72,12 @@ class StoredTasks:
 
     def _tasks(self, split: str) -> dict[str, TaskSpec]:
         if split not in self._by_split:
-            known = self._domain.tasks(split) if split in self._domain.splits else ()
-            self._by_split[split] = {task.id: task for task in known}
+            self._by_split[split] = {task.id: task for task in self._domain.own_tasks(split)}
         return self._by_split[split]
 
 
 async def judged_again(
-    domain: Domain,
+    domain: AnyDomain,
     task: TaskSpec,
     episode: Episode,
     worlds: tuple[World, World],
@@ -92,7 +96,7 @@ async def judged_again(
         EpisodeError: As of `Domain.judge`.
     """
     initial, final = worlds
-    return await domain.judge(
+    return await domain.of(task.id).judge(
         task,
         final,
         episode.turns,
@@ -103,7 +107,7 @@ async def judged_again(
     )
 
 
-def refuse_another_domain(domain: Domain, episodes: Iterable[Episode | EpisodeHead]) -> None:
+def refuse_another_domain(domain: AnyDomain, episodes: Iterable[Episode | EpisodeHead]) -> None:
     """Make sure that episodes a run wants to count again were played as they would be played now.
 
     Raises:
@@ -114,11 +118,11 @@ def refuse_another_domain(domain: Domain, episodes: Iterable[Episode | EpisodeHe
     for episode in episodes:
         played = (episode.split, episode.key.task_id, episode.task_hash)
         try:
-            if episode.system != domain.spec.rules:
-                raise RecordError(f"{episode.key} was played under other `rules`")
             if played not in same:
                 tasks.of(episode)
                 same.add(played)
+            if episode.system != domain.of(episode.key.task_id).spec.rules:
+                raise RecordError(f"{episode.key} was played under other `rules`")
         except RecordError as changed:
             raise SetupError(
                 "the domain is not the one that the run was begun with; cannot resume. Restore it "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from muarl.evaluate.paired import (
     Trials,
     Verdict,
     gain_kept,
+    ks_of,
     overall,
     paired_difference,
     pass_hat,
@@ -123,7 +124,7 @@ def compare(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> GridFoun
                 policy=policy,
                 user=user,
                 success=cell.summary.success,
-                pass_hat={k: pass_hat(cell.trials, k, seed=seed) for k in _ks(grid.trials)},
+                pass_hat={k: pass_hat(cell.trials, k, seed=seed) for k in ks_of(grid.trials)},
                 summary=cell.summary,
             )
             for (policy, user), cell in found.items()
@@ -148,9 +149,3 @@ def compare(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> GridFoun
         kept=kept,
         verdict=overall([one.verdict for one in kept.values()]) if grid.gain else None,
     )
-
-
-def _ks(trials: int) -> Iterable[int]:
-    """1, 2, 4, ... and the number of trials."""
-    powers = [2**n for n in range(trials.bit_length())]
-    return dict.fromkeys([*(k for k in powers if k < trials), trials])

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import trivial_agent
-from muarl.domain import Domain
 from muarl.errors import SpecError
+from muarl.evaluate.seen import Seen, Tasks, named, same_tasks, seen_tasks
 from muarl.model_user import UserModel
-from muarl.overlap import NearDuplicates, Pair, deed_of
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -21,9 +20,7 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, RunSpec, TaskSpec
-
-_NAMED = 5
-"""Pairs of tasks that a message names."""
+from muarl.suite import AnyDomain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +42,7 @@ class HeldOut:
         crew: Processes that share out the dialogues; see `run_round`.
     """
 
-    domain: Domain
+    domain: AnyDomain
     run: RunSpec
     renderer: Renderer
     journal: Journal
@@ -67,11 +64,12 @@ class HeldOut:
 
     async def by_trivial(self, name: str) -> list[Episode]:
         """A trivial agent: the floor under every score."""
-        tools = await self.domain.tools()
+        tools = {one.located.path: await one.tools() for one in self.domain.members}
 
-        def agent(_task: TaskSpec, key: EpisodeKey) -> Policy:
-            rng = generator(key.run_seed, str(key), name)
-            return ExpertPolicy(trivial_agent(name, self.domain, tools, rng), self.renderer)
+        def agent(task: TaskSpec, key: EpisodeKey) -> Policy:
+            rng, own = generator(key.run_seed, str(key), name), self.domain.of(task.id)
+            agent = trivial_agent(name, own, tools[own.located.path], rng)
+            return ExpertPolicy(agent, self.renderer)
 
         return await self.by(agent, phase=f"floor:{name}")
 
@@ -128,7 +126,9 @@ def training_splits(run: RunSpec) -> set[str]:
     return {part.split for part in (*parts, chosen) if part is not None}
 
 
-def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> list[TaskSpec]:
+def evaluation_tasks(
+    domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()
+) -> list[TaskSpec]:
     """The tasks an evaluation plays; disjoint from the training tasks, or it refuses (law L10).
 
     Args:
@@ -137,27 +137,47 @@ def evaluation_tasks(domain: Domain, run: RunSpec, trained: Collection[str] = ()
         trained: Further splits that the policy was trained on, in an earlier run.
 
     Raises:
-        SpecError: A task is in the training split too, by id or by what is to be done.
+        SpecError: A task is in the training split too, by id or by what is to be done, and the run
+            accepts no overlap.
     """
-    tasks = domain.tasks(run.eval.split)
-    training = training_splits(run) | set(trained)
-    seen = {
-        identity
-        for split in training
-        for task in domain.tasks(split)
-        for identity in (task.id, deed_of(task))
-    }
-    shared = [task.id for task in tasks if {task.id, deed_of(task)} & seen]
-    if shared and run.overlap.accepted is None:
+    training = sorted(training_splits(run) | set(trained))
+    practised = [task for split in training for task in domain.tasks(split)]
+    refuse_same(domain, run, Tasks(domain, practised), training)
+    return list(domain.tasks(run.eval.split)[: run.eval.episodes])
+
+
+def refuse_same(domain: AnyDomain, run: RunSpec, practised: Tasks, training: list[str]) -> None:
+    """Refuse an evaluation on tasks that are trained on, unless the run accepts it.
+
+    Args:
+        domain: That is evaluated.
+        run: Says which of its tasks.
+        practised: What is trained on.
+        training: Names of its splits.
+
+    Raises:
+        SpecError: Names one of the tasks.
+    """
+    if run.overlap.accepted is not None:
+        return
+    evaluated = Tasks(domain, domain.tasks(run.eval.split))
+    if shared := same_tasks(evaluated, practised):
         message = (
             f"split {run.eval.split!r} shares {len(shared)} tasks with what is trained on "
-            f"({', '.join(sorted(training))}), such as {shared[0]!r}; evaluate on another split"
+            f"({', '.join(training)}), such as {shared[0]!r}; evaluate on another split"
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
-    return list(tasks[: run.eval.episodes])
 
 
-def refuse_near_duplicates(domain: Domain, run: RunSpec, trained: Collection[str] = ()) -> None:
+def seen_in_run(domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()) -> Seen:
+    """What of a run's evaluation is trained on; see `evaluation_tasks` for the arguments."""
+    splits = sorted(training_splits(run) | set(trained))
+    practised = [task for split in splits for task in domain.tasks(split)]
+    evaluated = domain.tasks(run.eval.split)[: run.eval.episodes]
+    return seen_tasks(Tasks(domain, evaluated), Tasks(domain, practised))
+
+
+def refuse_near_duplicates(domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()) -> None:
     """Refuse an evaluation on tasks that are nearly the same as some that are trained on (law L10).
 
     Slower than `evaluation_tasks`, which finds what is exactly the same: asked once, before a run.
@@ -170,24 +190,19 @@ def refuse_near_duplicates(domain: Domain, run: RunSpec, trained: Collection[str
     Raises:
         SpecError: Names the first pairs.
     """
-    across = trained_and_evaluated(domain, run, trained)
-    if across and run.overlap.accepted is None:
-        named = ", ".join(f"{p.second.id!r} like {p.first.id!r}" for p in across[:_NAMED])
+    if run.overlap.accepted is None:
+        refuse_near(domain, run, seen_in_run(domain, run, trained))
+
+
+def refuse_near(domain: AnyDomain, run: RunSpec, seen: Seen) -> None:
+    """Refuse an evaluation some of whose tasks are nearly the same as ones that are trained on.
+
+    Raises:
+        SpecError: Names the first pairs.
+    """
+    if seen:
         message = (
-            f"split {run.eval.split!r} has {len(across)} tasks nearly the same as some that are "
-            f"trained on ({named}); evaluate on other tasks"
+            f"split {run.eval.split!r} has {len(seen.pairs)} tasks nearly the same as some that are "
+            f"trained on ({named(seen.pairs)}); evaluate on other tasks"
         )
         raise SpecError([domain.located.problem(("tasks",), message)])
-
-
-def trained_and_evaluated(
-    domain: Domain, run: RunSpec, trained: Collection[str] = ()
-) -> list[Pair]:
-    """Pairs of a task that is trained on and one that is evaluated, the same or nearly; arguments as above."""
-    splits = sorted(training_splits(run) | set(trained))
-    practised = [task for split in splits for task in domain.tasks(split)]
-    evaluated = domain.tasks(run.eval.split)[: run.eval.episodes]
-    seen = NearDuplicates()
-    for task in practised:
-        seen.add(task)
-    return [pair for task in evaluated for pair in seen.like(task)]

@@ -56,6 +56,17 @@ def pass_hat(trials: Trials, k: int, *, level: float = LEVEL, seed: int = 0) -> 
     return mean_share(of_tasks, level=level, seed=seed)
 
 
+def ks_of(trials: int) -> list[int]:
+    """Numbers that pass^k is told for: 1, 2, 4, ... and the number of trials.
+
+    Example:
+        >>> ks_of(5)
+        [1, 2, 4, 5]
+    """
+    powers = [2**n for n in range(trials.bit_length())]
+    return [*(k for k in powers if k < trials), trials]
+
+
 def paired_difference(
     first: Trials, second: Trials, *, level: float = LEVEL, seed: int = 0
 ) -> Interval:

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import structs
 
 from muarl.data.stored import StoredTasks, judged_again
-from muarl.domain import Domain
 from muarl.errors import RewardError
 from muarl.evaluate.statistics import Interval, success_rate
 from muarl.evaluate.summary import succeeded
 from muarl.record import Episode
 from muarl.spec import RewardFile
+from muarl.suite import AnyDomain
 
 
 class Rescored(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Rescored(msgspec.Struct, frozen=True):
 
 
 async def rescore(
-    domain: Domain,
+    domain: AnyDomain,
     episodes: Iterable[Episode],
     keep: Callable[[Episode], None],
     *,

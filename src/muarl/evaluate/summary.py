@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from muarl.evaluate.paired import ks_of, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
 
 CONFIRMED = "confirmed"
 """Name of the metric that says which share of an episode's writes the user confirmed."""
+
+_METRICS = 20
+"""Names of metrics that are averaged: those of the most episodes. Where tasks have metrics of their own,
+there may be as many names as tasks."""
 
 _FULL_REWARD = 1 - 1e-6  # a reward may be a mean of float scores
 
@@ -34,6 +39,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         reward: Mean reward; differs from `success` where predicates give parts of it.
         by_persona: Success per persona.
         by_user: Success per user of a pool; empty where the run has one user.
+        by_row: Success per domain of a suite, or per what it calls them; empty for one domain.
         removed: What user faults took out of all this.
         turns: Mean policy messages per episode.
         sampled_tokens: Mean sampled tokens per episode.
@@ -41,6 +47,10 @@ class EvalSummary(msgspec.Struct, frozen=True):
         tool_errors: Share of all calls that were answered with an error; None without calls.
         confirmed: Mean share of writes the user confirmed, over episodes that wrote.
         outcomes: Outcome to episodes, faults included.
+        pass_hat: k to pass^k, the chance that k dialogues on a task all succeed; empty where no task
+            was tried more than once. Tasks with fewer than k scored dialogues are left out.
+        metrics: Metric to its mean over the episodes that it applies to.
+        caveats: What scores leave out, to how many of them do.
     """
 
     n: int
@@ -55,11 +65,22 @@ class EvalSummary(msgspec.Struct, frozen=True):
     confirmed: Interval
     outcomes: dict[str, int]
     by_user: dict[str, Interval] = {}
+    by_row: dict[str, Interval] = {}
     removed: Removal = Removal()
+    pass_hat: dict[int, Interval] = {}
+    metrics: dict[str, Interval] = {}
+    caveats: dict[str, int] = {}
 
 
-def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
-    """Summarise one evaluation; `seed` draws the bootstraps. Episodes are looked at one by one.
+def summarise(
+    episodes: Iterable[Episode], *, seed: int = 0, row_of: Callable[[str], str] = lambda _task: ""
+) -> EvalSummary:
+    """Summarise one evaluation. Episodes are looked at one by one.
+
+    Args:
+        episodes: Of the evaluation.
+        seed: Draws the bootstraps.
+        row_of: Under which name a task is summed up besides, by its id; "" for under none.
 
     Example:
         Ten episodes, one of them an infrastructure fault, six with reward 1: `n` is 9, `faults`
@@ -99,7 +120,13 @@ def summarise(episodes: Iterable[Episode], *, seed: int = 0) -> EvalSummary:
             user: _success([e for e in scored if e.user == user], seed)
             for user in sorted({e.user for e in scored if e.user})
         },
+        by_row={
+            row: _success(of_row, seed) for row, of_row in sorted(_by_row(scored, row_of).items())
+        },
         removed=removal.found(),
+        pass_hat=_pass_hat(scored, seed),
+        metrics=_metrics(scored, seed),
+        caveats=dict(sorted(Counter(c for e in scored for c in e.caveats).items())),
     )
 
 
@@ -114,6 +141,16 @@ class _Figures(NamedTuple):
     turns: int
     sampled_tokens: int
     confirmed: tuple[float | None, ...]
+    metrics: tuple[tuple[str, float], ...]
+    caveats: tuple[str, ...]
+
+
+def _by_row(scored: Iterable[_Figures], row_of: Callable[[str], str]) -> dict[str, list[_Figures]]:
+    rows: defaultdict[str, list[_Figures]] = defaultdict(list)
+    for episode in scored:
+        if row := row_of(episode.task_id):
+            rows[row].append(episode)
+    return rows
 
 
 def _figures(episode: Episode) -> _Figures:
@@ -128,14 +165,39 @@ def _figures(episode: Episode) -> _Figures:
         len(episode.turns),
         episode.num_sampled,
         tuple(m.score for m in episode.metrics if m.name == CONFIRMED),
+        tuple(
+            (sys.intern(m.name), m.score)
+            for m in episode.metrics
+            if m.name != CONFIRMED and m.score is not None
+        ),
+        tuple({sys.intern(r.caveat): None for r in episode.rewards if r.caveat}),
     )
 
 
 def _success(episodes: list[_Figures], seed: int) -> Interval:
+    return success_rate(_trials(episodes), seed=seed)
+
+
+def _trials(episodes: list[_Figures]) -> Mapping[str, list[bool]]:
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         by_task[episode.task_id].append(episode.succeeded)
-    return success_rate(by_task, seed=seed)
+    return by_task
+
+
+def _pass_hat(episodes: list[_Figures], seed: int) -> dict[int, Interval]:
+    trials = _trials(episodes)
+    most = max(map(len, trials.values()), default=1)
+    return {k: pass_hat(trials, k, seed=seed) for k in ks_of(most) if k > 1}
+
+
+def _metrics(episodes: list[_Figures], seed: int) -> dict[str, Interval]:
+    frequent = Counter(name for episode in episodes for name, _ in episode.metrics)
+    names = sorted(name for name, _ in frequent.most_common(_METRICS))
+    return {
+        name: _mean(((e, score) for e in episodes for n, score in e.metrics if n == name), seed)
+        for name in names
+    }
 
 
 def _mean(

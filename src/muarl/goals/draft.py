@@ -68,10 +68,7 @@ class Draft:
 
     def writes(self) -> Iterator[GoldCallSpec]:
         """Gold calls that change something."""
-        hers = self.spec.device.writes if self.spec.device is not None else ()
-        for call in self.gold:
-            if call.tool in (self.spec.writes if call.by == "agent" else hers):
-                yield call
+        return (call for call in self.gold if self.spec.writes_by(call.by, call.tool))
 
     @property
     def is_idle(self) -> bool:

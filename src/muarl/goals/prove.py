@@ -78,7 +78,7 @@ class Prover:
         )
 
     async def after(self, world: World, calls: Sequence[GoldCallSpec]) -> World:
-        """A fork of a world, after calls.
+        """A fork of a world, after calls. Only those that change something are made.
 
         Raises:
             Unfit: One is answered with an error.
@@ -86,7 +86,8 @@ class Prover:
         world = world.fork()
         async with self._stage.sides(world) as sides:
             for gold in calls:
-                await made(sides, gold)
+                if self._stage.spec.writes_by(gold.by, gold.tool):
+                    await made(sides, gold)
         return world
 
     async def prove(self, draft: Draft) -> Proved:
@@ -120,7 +121,7 @@ class Prover:
         wish = drawn.wish.final
         if not wish.forbidden:
             return
-        if any(gold.tool in self._stage.spec.writes for gold in drawn.calls if gold.by == "agent"):
+        if any(self._stage.spec.writes_by(gold.by, gold.tool) for gold in drawn.calls):
             raise GoalError(
                 f"goal {drawn.goal!r}: a wish that the rules forbid has gold calls that write; give "
                 "what is allowed in a wish of its own"
@@ -231,12 +232,15 @@ def _refuse_several_meanings(draft: Draft, position: int, start: World, now: Wor
 
 
 def other_orders(draft: Draft) -> Iterator[list[GoldCallSpec]]:
-    """The blocks of gold calls in other orders that the user's words allow."""
+    """The blocks of gold calls in other orders that the user's words allow; writes alone, reads change nothing."""
+    writes = {(call.by, call.tool) for call in draft.writes()}
     stretches: list[list[Block]] = [[]]
     for drawn in draft.drawn:
         if drawn.wish.follows:
             stretches.append([])
-        stretches[-1] += drawn.wish.final.blocks
+        for block in drawn.wish.final.blocks:
+            if changes := [call for call in block if (call.by, call.tool) in writes]:
+                stretches[-1].append(changes)
     for index, stretch in enumerate(stretches):
         for order in _orders(stretch):
             changed = [*stretches[:index], order, *stretches[index + 1 :]]

@@ -13,6 +13,7 @@ from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, UserReply
 from muarl.spec import FactSpec, GoldCallSpec, PersonaSpec, RequestSpec, TaskSpec
 from muarl.spec.wording import disclosure
+from muarl.suite import AnyDomain
 
 _MOST_VALUES = 64
 """A slot with more values than this is no choice among words; its values are told by their shape."""
@@ -133,6 +134,26 @@ class EpisodeReader:
                 and not any(c.isdecimal() for value in known for c in value)
             }
         return self._vocabularies[split]
+
+
+def transcripts(
+    domain: AnyDomain, episodes: Iterable[Episode], *, user: str = ""
+) -> Iterator[Transcript]:
+    """Transcripts of stored episodes of one or several domains, in order.
+
+    Args:
+        domain: That they were played in.
+        episodes: The episodes.
+        user: Who played the user, where the episodes do not say.
+
+    Raises:
+        RecordError: A domain has no such task any more, or another one by that name.
+    """
+    tasks = StoredTasks(domain)
+    readers = {one.located.path: EpisodeReader(one, user=user) for one in domain.members}
+    for episode in episodes:
+        task = tasks.of(episode)
+        yield readers[domain.of(task.id).located.path].transcript(episode, task)
 
 
 def _all_facts(task: TaskSpec) -> Iterator[FactSpec]:

@@ -37,6 +37,9 @@ at 0.9 none; at 0.3, as tasks of one template come to, 13 of 14 are not even loo
 _PRIME = (1 << 61) - 1
 _CACHED = 8192
 """Features whose hashes are kept, 5 KB each: those that the tasks of a template share."""
+Band = tuple[Any, ...]
+"""A kind, a number, and values: what two tasks that are nearly the same have in common."""
+
 _WORLD_LEAVES = 100
 """Values of a task's own world that are looked at."""
 
@@ -64,37 +67,40 @@ class NearDuplicates:
     def __init__(self) -> None:
         self._tasks: list[TaskSpec] = []
         self._traits: list[Traits] = []
-        self._bands: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+        self._bands: defaultdict[Band, list[int]] = defaultdict(list)
 
     def add(self, task: TaskSpec) -> None:
         """A task was seen."""
-        self._add(task, Traits.of(task))
+        traits = Traits.of(task)
+        self._add(task, traits, list(_bands(traits)))
 
     def like(self, task: TaskSpec) -> list[Pair]:
         """Pairs of those seen and a task; one without words, facts and gold calls is like no other."""
-        return self._like(task, Traits.of(task))
+        traits = Traits.of(task)
+        return self._like(task, traits, list(_bands(traits)))
 
     def of(self, task: TaskSpec) -> list[Pair]:
         """Pairs of those seen and a task, which counts as seen from then on."""
-        mine = Traits.of(task)
-        found = self._like(task, mine)
-        self._add(task, mine)
+        traits = Traits.of(task)
+        bands = list(_bands(traits))
+        found = self._like(task, traits, bands)
+        self._add(task, traits, bands)
         return found
 
-    def _add(self, task: TaskSpec, mine: Traits) -> None:
-        for band in _bands(mine):
+    def _add(self, task: TaskSpec, traits: Traits, bands: Sequence[Band]) -> None:
+        for band in bands:
             self._bands[band].append(len(self._tasks))
         self._tasks.append(task)
-        self._traits.append(mine)
+        self._traits.append(traits)
 
-    def _like(self, task: TaskSpec, mine: Traits) -> list[Pair]:
-        near = dict.fromkeys(other for band in _bands(mine) for other in self._bands.get(band, ()))
+    def _like(self, task: TaskSpec, traits: Traits, bands: Sequence[Band]) -> list[Pair]:
+        near = dict.fromkeys(other for band in bands for other in self._bands.get(band, ()))
         found: list[Pair] = []
         for other in near:
             theirs = self._traits[other]
-            similarity = theirs.similarity(mine)
+            similarity = theirs.similarity(traits)
             if similarity >= NEAR:
-                found.append(Pair(self._tasks[other], task, similarity, theirs.deed == mine.deed))
+                found.append(Pair(self._tasks[other], task, similarity, theirs.deed == traits.deed))
         return found
 
 
@@ -245,7 +251,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return shared / (len(one) + len(other) - shared)
 
 
-def _bands(traits: Traits) -> Iterator[tuple[Any, ...]]:
+def _bands(traits: Traits) -> Iterator[Band]:
     """What two tasks that are nearly the same have in common, each with its kind and number.
 
     The whole deed, or a band of a signature: in a value of it two sets agree as often as they are
@@ -260,7 +266,7 @@ def _bands(traits: Traits) -> Iterator[tuple[Any, ...]]:
         yield from cut("deeds", deeds)
 
 
-def cut(kind: str, values: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def cut(kind: str, values: Sequence[int]) -> Iterator[Band]:
     """A signature in bands: two that are similar have one of them in common."""
     for band, start in enumerate(range(0, len(values), _ROWS)):
         yield (kind, band, *values[start : start + _ROWS])

@@ -190,12 +190,14 @@ class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
         score: In [0, 1]; None where a metric does not apply to this episode.
         reason: Why, in words a person can check.
         evidence: The passage of the dialogue that it was decided by, word by word; "" for none.
+        caveat: What the score leaves out, such as a part that nobody judged; "" for nothing.
     """
 
     name: str
     score: Share | None
     reason: str
     evidence: str = ""
+    caveat: str = ""
 
 
 class Episode(msgspec.Struct, omit_defaults=True):

@@ -9,8 +9,6 @@ still runs no script but ours.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import re
 from datetime import UTC, datetime
@@ -25,6 +23,7 @@ from muarl.record.placing import placed
 from muarl.record.saving import saving
 from muarl.report.choose import Choice, choose
 from muarl.report.embed import embed
+from muarl.report.inline import inline_json, source_hash
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
@@ -96,11 +95,11 @@ def render(folder: RunFolder, chosen: Choice) -> str:
     }
     parts = {
         "title": html.escape(f"{run['domain']}, seed {run['seed']} · muarl report"),
-        "script_hash": _source_hash(script),
-        "style_hash": _source_hash(style),
+        "script_hash": source_hash(script),
+        "style_hash": source_hash(style),
         "style": style,
         "script": script,
-        "data": _inline_json(data),
+        "data": inline_json(data),
     }
     # One pass over the template only: what is put in is never looked at again.
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], _asset("page.html"))
@@ -108,19 +107,6 @@ def render(folder: RunFolder, chosen: Choice) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("muarl.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _source_hash(source: str) -> str:
-    """What a content security policy calls this inline script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-
-
-def _inline_json(data: Any) -> str:
-    """JSON that may stand in a `<script>` element: no markup can begin or end in it."""
-    text = msgspec.json.encode(data).decode()
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _run(folder: RunFolder, chosen: Choice) -> dict[str, Any]:

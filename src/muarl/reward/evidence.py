@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from muarl.messages import ToolCall, ToolResult
-from muarl.record import Turn, UserReply
+from muarl.record import Episode, Turn, UserReply
 from muarl.spec.calls import Who
 from muarl.spec.predicate import JudgeSpec
 from muarl.world import World
@@ -21,11 +21,13 @@ class Finding(NamedTuple):
         score: In [0, 1]; None where it does not apply.
         reason: Why, in words a person can check.
         evidence: The passage it was decided by, word by word; "" for none.
+        caveat: What the score leaves out; "" for nothing.
     """
 
     score: float | None
     reason: str
     evidence: str = ""
+    caveat: str = ""
 
 
 class Call(NamedTuple):
@@ -107,16 +109,25 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def transcript(self) -> Iterator[tuple[str, str]]:
         """The dialogue from first to last: who, and what was said, called or answered."""
-        yield from _of_user(self.opening)
-        for turn in self.turns:
-            if turn.message.content:
-                yield "agent", turn.message.content
-            for call in turn.message.tool_calls:
-                yield "agent's call", _shown(call)
-            for result in turn.results:
-                yield f"answer of {result.name}", result.content
-            if turn.reply is not None:
-                yield from _of_user(turn.reply)
+        return _lines(self.opening, self.turns)
+
+
+def transcript_of(episode: Episode) -> Iterator[tuple[str, str]]:
+    """A stored dialogue, likewise."""
+    return _lines(episode.opening, episode.turns)
+
+
+def _lines(opening: UserReply, turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
+    yield from _of_user(opening)
+    for turn in turns:
+        if turn.message.content:
+            yield "agent", turn.message.content
+        for call in turn.message.tool_calls:
+            yield "agent's call", _shown(call)
+        for result in turn.results:
+            yield f"answer of {result.name}", result.content
+        if turn.reply is not None:
+            yield from _of_user(turn.reply)
 
 
 def _calls(by: Who, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Iterator[Call]:

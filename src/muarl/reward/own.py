@@ -30,15 +30,17 @@ def python(spec: PythonSpec, evidence: Evidence) -> Finding:
     except RAISED as error:  # boundary: the author's function raises anything
         let_others_pass(error)
         raise RuntimeError(f"it raised {blame(error)}") from error
-    score, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
-    if not isinstance(reason, str) or not (score is None or _is_score(score)):
+    parts = answer if isinstance(answer, tuple) and len(answer) in (2, 3) else (answer,)
+    score, reason, caveat = (*parts, "", "")[:3]
+    told_in_words = isinstance(reason, str) and isinstance(caveat, str)
+    if not told_in_words or not (score is None or _is_score(score)):
         kind = type(answer).__name__
         raise TypeError(
             f"it returned {answer!r:.80} ({kind}); expected true or false, a score in [0, 1], None, "
-            "or one of these and a reason"
+            "or one of these and a reason, and a caveat: what the score leaves out"
         )
     told = reason or f"{spec.function} returned {score!r}"
-    return Finding(None if score is None else float(score), told)
+    return Finding(None if score is None else float(score), told, caveat=caveat)
 
 
 def _is_score(value: Any) -> bool:

@@ -64,7 +64,11 @@ async def evaluate(predicate: PredicateSpec, evidence: Evidence) -> PredicateRes
             f"predicate {predicate.name!r} could not be evaluated: {error}"
         ) from error
     return PredicateResult(
-        predicate.name, found.score, _short(found.reason), _short(found.evidence)
+        predicate.name,
+        found.score,
+        _short(found.reason),
+        _short(found.evidence),
+        _short(found.caveat),
     )
 
 
@@ -84,7 +88,9 @@ async def _find(predicate: PredicateSpec, evidence: Evidence) -> Finding:
     if check := _CHECKS.get(predicate.kind):
         return check(predicate.value, evidence)
     parts = [await evaluate(part, evidence) for _, part in predicate.parts()]
-    return _MADE_OF_OTHERS[predicate.kind](predicate.value, parts)
+    found = _MADE_OF_OTHERS[predicate.kind](predicate.value, parts)
+    left_out = dict.fromkeys(part.caveat for part in parts if part.caveat)
+    return found._replace(caveat="; ".join(left_out))
 
 
 def _all(_: object, parts: Sequence[PredicateResult]) -> Finding:

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from muarl.dialogue import Dialogue, episode_seed
-from muarl.domain import Domain
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
 from muarl.model_user import ModelSpeaker, ModelUser, UserModel
@@ -26,6 +25,7 @@ from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.tools import CommandToolsSpec
 from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.suite import AnyDomain
 from muarl.user import User
 from muarl.waits import Gates
 
@@ -68,7 +68,7 @@ def spread_keys(
 
 
 class DialogueRunner:
-    """Runs planned dialogues of one domain: what the scheduler calls.
+    """Runs planned dialogues: what the scheduler calls.
 
     Within a group the policy's draws differ, and of the users what `limits.vary` says: who they are,
     what they draw, or nothing. Draws differ between attempts too. What they talk with goes through
@@ -78,7 +78,7 @@ class DialogueRunner:
     def __init__(
         self,
         *,
-        domain: Domain,
+        domain: AnyDomain,
         tasks: Sequence[TaskSpec],
         renderer: Renderer,
         limits: RolloutSpec,
@@ -94,7 +94,7 @@ class DialogueRunner:
         """Prepare.
 
         Args:
-            domain: The domain.
+            domain: The domain, or several.
             tasks: Those whose dialogues may be planned.
             renderer: Of the policies' model.
             limits: Caps, deadlines, and how much goes on at once.
@@ -130,7 +130,8 @@ class DialogueRunner:
         given = self._limits.at_once.sessions
         if given is None and any(
             isinstance(server, CommandToolsSpec) and not server.stateless
-            for server in self._domain.spec.all_servers
+            for domain in self._domain.members
+            for server in domain.spec.all_servers
         ):
             return _MAX_PROCESSES
         return given
@@ -141,22 +142,23 @@ class DialogueRunner:
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer
-        task = self._tasks[key.task_id]
-        persona = self._domain.draw_persona(task, self._who_is_she(key, "persona"))
-        user_name, kind = self._user.draw(self._who_is_she(key, "user of the pool"))
+        task, domain = self._tasks[key.task_id], self._domain.of(key.task_id)
+        persona = domain.draw_persona(task, self._who_is_she(key, "persona"))
+        who = self._domain.user_for(task.id, self._user)
+        user_name, kind = who.draw(self._who_is_she(key, "user of the pool"))
         user_seed = episode_seed(self._whose_draws(key), "user", plan.attempt)
         speaker = self._speaker(kind, key)
-        user: User = self._domain.user(kind, task, persona, user_seed, speaker)
+        user: User = domain.user(kind, task, persona, user_seed, speaker)
         if speaker is not None:
             user = ModelUser(user, speaker)
-        server = self._domain.server
+        server = domain.server
         perturbations = self._perturbations(plan, task)
         if perturbations is not None:
             user, server = perturbations.user(user), perturbations.server(server)
-        device = self._domain.user_server
+        device = domain.user_server
         dialogue = self._live[key] = Dialogue(
             key=key,
-            domain=self._domain,
+            domain=domain,
             task=task,
             persona=persona,
             policy=observer.policy(plan, self._policy_for(task, key)),

@@ -11,6 +11,7 @@ from muarl.spec.load import load_domain_spec as load_domain_spec
 from muarl.spec.load import load_grid as load_grid
 from muarl.spec.load import load_run as load_run
 from muarl.spec.load import load_spec as load_spec
+from muarl.spec.load import load_suite_spec as load_suite_spec
 from muarl.spec.load import load_synth as load_synth
 from muarl.spec.load import load_task_files as load_task_files
 from muarl.spec.load import load_tasks_file as load_tasks_file
@@ -19,6 +20,7 @@ from muarl.spec.perturb import PerturbSpec as PerturbSpec
 from muarl.spec.predicate import PredicateSpec as PredicateSpec
 from muarl.spec.predicate import RewardFile as RewardFile
 from muarl.spec.run import RunSpec as RunSpec
+from muarl.spec.suite import SuiteSpec as SuiteSpec
 from muarl.spec.synth import SynthSpec as SynthSpec
 from muarl.spec.task import FactSpec as FactSpec
 from muarl.spec.task import GoldCallSpec as GoldCallSpec

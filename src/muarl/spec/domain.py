@@ -14,7 +14,7 @@ from muarl.spec.predicate import PredicateSpec
 from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
-from muarl.spec.tools import SqlToolsSpec, ToolServersSpec, ToolsSpec
+from muarl.spec.tools import SimulatedToolsSpec, SqlToolsSpec, ToolServersSpec, ToolsSpec
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
@@ -213,6 +213,11 @@ class DomainSpec(Spec):
     writes at random ...); `muarl check` objects to more."""
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether an LLM simulates tools of either side."""
+        return any(isinstance(server, SimulatedToolsSpec) for server in self.all_servers)
+
+    @property
     def writes_outside(self) -> bool:
         """Whether a call of a `writes` tool may change something beyond the dialogue's world."""
         return any(self.writes_outside_by("agent", tool) for tool in self.writes) or (
@@ -230,6 +235,16 @@ class DomainSpec(Spec):
         """The tool servers of both sides."""
         return [*self.tools, *(self.device.tools if self.device else ())]
 
+    def writes_by(self, who: Who, tool: str) -> bool:
+        """Whether a call may change something.
+
+        Args:
+            who: Who calls.
+            tool: What.
+        """
+        side = self if who == "agent" else self.device
+        return side is not None and tool in side.writes
+
     def writes_outside_by(self, who: Who, tool: str) -> bool:
         """Whether a call may change something beyond the dialogue's world.
 
@@ -240,7 +255,7 @@ class DomainSpec(Spec):
         side = self if who == "agent" else self.device
         return (
             side is not None
-            and tool in side.writes
+            and self.writes_by(who, tool)
             and any(server.writes_outside for server in side.tools)
         )
 

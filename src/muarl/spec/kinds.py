@@ -41,7 +41,8 @@ def is_overlay(path: Path) -> bool:
 
 def is_part_of_run(data: Mapping[str, Any]) -> bool:
     """Whether a document is no whole run file, but may be laid over one."""
-    return kind_of_document(data) == "run" and not {"domain", "model"} <= data.keys()
+    whole = "base" in data or {"domain", "model"} <= data.keys()
+    return kind_of_document(data) == "run" and not whole
 
 
 def of_another_kind(data: Mapping[str, Any], model: type[Spec]) -> str:

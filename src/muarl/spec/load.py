@@ -18,17 +18,20 @@ from muarl.spec.base import Spec
 from muarl.spec.document import Node, Place, parse_document
 from muarl.spec.domain import TEXTS, DomainSpec
 from muarl.spec.explain import describe, explain, missing_field
+from muarl.spec.finding import Finding
 from muarl.spec.grid import GridSpec
 from muarl.spec.grid_references import grid_findings
 from muarl.spec.kinds import of_another_kind
 from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
-from muarl.spec.presets import overlay_file
+from muarl.spec.named_files import no_file
+from muarl.spec.presets import PREFIX, overlay_file
 from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings, wording_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
+from muarl.spec.suite import SuiteSpec
 from muarl.spec.synth import SynthSpec
 from muarl.spec.synth_references import synth_findings
 from muarl.spec.task import TasksFile, TaskSpec
@@ -137,7 +140,10 @@ def _split_problems(
 
 
 def load_run(
-    path: str | Path, *overlays: str | Path, settings: Sequence[str] = ()
+    path: str | Path,
+    *overlays: str | Path,
+    settings: Sequence[str] = (),
+    without_weights: bool = False,
 ) -> Located[RunSpec]:
     """Load a run file, and what is laid over it.
 
@@ -147,6 +153,7 @@ def load_run(
             say. Paths in them are relative to themselves.
         settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
             are relative to the current folder.
+        without_weights: Do not ask for the folders of models.
 
     Raises:
         SpecError: Everything that is wrong with the files and settings, and the names in them.
@@ -154,18 +161,14 @@ def load_run(
     path = Path(path)
     layers: list[Node] = []
     problems: list[Problem] = []
+    unread: list[Problem] = []
     for named in (path, *overlays):
         try:
-            file = overlay_file(named)
-            root, found = _document(file, RunSpec)
+            layers += _layers(overlay_file(named), path.parent, problems, ())
         except SpecError as error:
-            problems += error.problems
-            continue
-        problems += found
-        refer_from(root, PATHS, file.parent, path.parent)
-        layers.append(root)
-    if len(layers) < 1 + len(overlays):  # what the others lack may stand in the one not read
-        raise SpecError(in_order(problems))
+            unread += error.problems
+    if unread:  # what the others lack may stand in the one not read
+        raise SpecError(in_order([*problems, *unread]))
     for text in settings:
         try:
             layers.append(setting(text))
@@ -176,8 +179,54 @@ def load_run(
         refer_from(layers[-1], PATHS, Path(), path.parent)
     merged = reduce(lambda base, over: overlaid(base, over, Shape(RunSpec)), layers)
     run = _validated(merged, problems, path, RunSpec)
-    run.refuse(run_findings(run.spec, run.path.parent))
+    run.refuse(run_findings(run.spec, run.path.parent, without_weights=without_weights))
     return run
+
+
+def _layers(
+    file: Path, folder: Path, problems: list[Problem], above: tuple[Path, ...]
+) -> list[Node]:
+    """A file, and before it those that it is laid over; their paths made relative to `folder`.
+
+    Args:
+        file: A run file, or a part of one.
+        folder: That of the run file.
+        problems: Takes what is wrong with the form of the files.
+        above: Files that are laid over this one, resolved.
+
+    Raises:
+        SpecError: One of the files cannot be read, or is laid over itself.
+    """
+    root, found = _document(file, RunSpec)
+    problems += found
+    refer_from(root, PATHS, file.parent, folder)
+    base = root.children.pop("base", None)
+    if base is None:
+        return [root]
+    root.data.pop("base")
+    above = (*above, file.resolve())
+    below: list[Node] = []
+    unread: list[Problem] = []
+    for at, name in enumerate(base.data if isinstance(base.data, list) else [base.data]):
+        node = base.children.get(at, base)
+        try:
+            if not isinstance(name, str):
+                raise SpecError(
+                    [Problem(*node.place, "expected a list of files, such as [base.yaml]")]
+                )
+            other = overlay_file(name if name.startswith(PREFIX) else file.parent / name)
+            if other.resolve() in above:
+                message = f"{name!r} is laid over itself: its base leads back to it"
+                raise SpecError([Problem(*node.place, message)])
+            if not other.exists():
+                raise SpecError([Problem(*node.place, no_file(file.parent, name))])
+            below += _layers(other, folder, problems, above)
+        except SpecError as error:
+            # A preset that is unknown has no place but the one that names it.
+            unread += [p if p.line else Problem(*node.place, p.message) for p in error.problems]
+    if unread:
+        raise SpecError(unread)
+    return [*below, root]
 
 
 def load_grid(path: str | Path) -> Located[GridSpec]:
@@ -189,6 +238,22 @@ def load_grid(path: str | Path) -> Located[GridSpec]:
     grid = load_spec(path, GridSpec)
     grid.refuse(grid_findings(grid.spec, grid.path.parent))
     return grid
+
+
+def load_suite_spec(path: str | Path) -> Located[SuiteSpec]:
+    """Load a suite's file; the domains that it names are loaded by themselves.
+
+    Raises:
+        SpecError: Everything that is wrong with the file, and domains that are not there.
+    """
+    suite = load_spec(path, SuiteSpec)
+    folder = suite.path.parent
+    suite.refuse(
+        Finding(("members", name, "file"), no_file(folder, member.file))
+        for name, member in suite.spec.members.items()
+        if not os.path.exists(folder / member.file)
+    )
+    return suite
 
 
 def load_synth(path: str | Path) -> Located[SynthSpec]:

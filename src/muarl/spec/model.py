@@ -98,6 +98,9 @@ class ColdStartSpec(Spec):
     user: UserSpec = UserSpec(scripted=ScriptedUserSpec())
     """With whom the expert talks: left out, a scripted user without knobs, whoever plays the user
     afterwards. What no dialogue of the cold start shows, GRPO seldom finds."""
+    file: str | None = None
+    """Chat dialogues in JSON lines, relative to the run file, such as `muarl export --what dialogues`
+    writes: imitated instead of the expert's, the first `episodes` of them."""
     verify: VerifySpec = VerifySpec.only_true()
     """What a dialogue has to stand to be imitated. Left out, that it replays: one that earned nothing
     by a bad habit is imitated too. See docs/synthesis.md."""

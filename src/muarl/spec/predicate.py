@@ -197,7 +197,7 @@ class PythonSpec(Spec):
 
     function: PythonRef
     """`check(evidence, **arguments)`; returns whether it holds, a score in [0, 1], None where it
-    does not apply, or one of these and a reason. `muarl.reward.Evidence` says what it is given."""
+    does not apply, or one of these and a reason, and a caveat: what the score leaves out. `muarl.reward.Evidence` says what it is given."""
     arguments: dict[str, Any] = {}
     """Passed by name."""
     says: list[str] = []

@@ -25,6 +25,9 @@ HEADS = {
     "grid": "# Grid files\n\n"
     "Which policies are tried with which users; [Generalisation](../generalisation.md) explains what "
     "is said of them.",
+    "suite": "# Suite files\n\n"
+    "Which domains a run is of, where it is of several; [Spec files](../specs.md#several-domains-in-one-run) "
+    "shows one.",
     "synth": "# Synthesis files\n\n"
     "Who makes dialogues of a domain, and what these have to stand to be kept; "
     "[Synthesis](../synthesis.md) explains it.",

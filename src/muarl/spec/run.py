@@ -113,8 +113,11 @@ class RunSpec(Spec):
 
     version: Literal[1]
     """Version of this file's form."""
+    base: list[str] = []
+    """Files that this one is laid over, the later over the earlier: run files, parts of one, or
+    `preset:NAME`, relative to this file. A run that was read has none: it holds what they say."""
     domain: str
-    """The domain's file, relative to this one."""
+    """The domain's file, or a suite's, relative to this one."""
     seed: Seed = 0
     """Every random choice of the run follows from it."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
@@ -184,8 +187,12 @@ class RunSpec(Spec):
         hers = self.user_model
         if hers is not None:
             hers = hers.model_copy(update={"model": _moved(hers.model, old, new)})
+        start = self.cold_start
+        if start is not None and start.file is not None:
+            start = start.model_copy(update={"file": follow(start.file, old, new)})
         against = {name: follow(path, old, new) for name, path in self.overlap.against.items()}
         update = {
+            "cold_start": start,
             "domain": follow(self.domain, old, new),
             "overlap": self.overlap.model_copy(update={"against": against}),
             "model": _moved(self.model, old, new),
@@ -209,6 +216,7 @@ PATHS = (
     ("domain",),
     ("model", "path"),
     ("user_model", "model", "path"),
+    ("cold_start", "file"),
     ("overlap", "against", "*"),
 )
 """Fields that name a file or folder relative to the run file; `*` is any key."""

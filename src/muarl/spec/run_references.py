@@ -26,13 +26,20 @@ _OF_THE_USER_MODEL = {
 """What depends on a model's size by orders of magnitude, and a usual value for one of billions."""
 
 
-def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
-    """Files a run names that do not exist, training on what is evaluated, and users without models."""
+def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -> Iterator[Finding]:
+    """Files a run names that do not exist, training on what is evaluated, and users without models.
+
+    Args:
+        run: The run.
+        folder: That of its file.
+        without_weights: Do not ask for the folders of models.
+    """
     yield from domain_findings(run.domain, folder)
-    yield from _model(run.model.path, run, (), _OF_THE_MODEL, folder)
+    at = None if without_weights else folder
+    yield from _model(run.model.path, run, (), _OF_THE_MODEL, at)
     if run.user_model is not None:
         hers = run.user_model
-        yield from _model(hers.model.path, hers, ("user_model",), _OF_THE_USER_MODEL, folder)
+        yield from _model(hers.model.path, hers, ("user_model",), _OF_THE_USER_MODEL, at)
         yield from _together(run, hers)
     for loc, user in ((("user",), run.user), (("eval", "user"), run.eval.user)):
         if user is not None and user.models() and run.user_model is None:
@@ -46,6 +53,14 @@ def run_findings(run: RunSpec, folder: Path) -> Iterator[Finding]:
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
             yield Finding((*part, "user"), message)
+        if isinstance(spec, ColdStartSpec) and spec.file is not None:
+            if part != ("cold_start",):
+                message = (
+                    "a user learns from the expert's dialogues, which have her goals; leave it out"
+                )
+                yield Finding((*part, "file"), message)
+            elif not os.path.isfile(folder / spec.file):
+                yield Finding((*part, "file"), no_file(folder, spec.file))
         if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
@@ -64,12 +79,15 @@ def _model(
     holder: Spec,
     loc: tuple[str, ...],
     needs: Mapping[tuple[str, str], str],
-    folder: Path,
+    folder: Path | None,
 ) -> Iterator[Finding]:
-    """A model's folder that does not exist, or what its run leaves to defaults for one made here."""
+    """A model's folder that does not exist, or what its run leaves to defaults for one made here.
+
+    `folder` is that of the run's file; None: the model may be missing.
+    """
     if path is None:
         return
-    if not os.path.isdir(folder / path):
+    if folder is not None and not os.path.isdir(folder / path):
         yield Finding((*loc, "model", "path"), no_file(folder, path, "folder"))
         return
     for (part, key), usual in needs.items():

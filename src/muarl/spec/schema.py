@@ -10,6 +10,7 @@ from muarl.spec.domain import DomainSpec
 from muarl.spec.grid import GridSpec
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
+from muarl.spec.suite import SuiteSpec
 from muarl.spec.synth import SynthSpec
 from muarl.spec.task import TasksFile
 
@@ -19,6 +20,7 @@ KINDS: dict[str, type[Spec]] = {
     "run": RunSpec,
     "reward": RewardFile,
     "grid": GridSpec,
+    "suite": SuiteSpec,
     "synth": SynthSpec,
 }
 """File kind to the model of a whole file."""
@@ -43,6 +45,7 @@ def schema_files() -> dict[str, str]:
     """File name to text of every schema, `domain.v1.json` and so on."""
     schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
     schemas["tasks"] = _with_defaults(schemas["tasks"])
+    schemas["run"] = _or_base(schemas["run"])
     schemas[OVERLAY] = {**_partial(RunSpec.model_json_schema()), "required": ["version"]}
     return {schema_name(kind): _schema(kind, schema) for kind, schema in schemas.items()}
 
@@ -65,6 +68,14 @@ def _with_defaults(schema: dict[str, Any]) -> dict[str, Any]:
                 "else": {"properties": {"tasks": {"items": missing}}},
             }
         )
+    return schema
+
+
+def _or_base(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of run files, where what is required may stand in the files that one is laid over."""
+    required = [key for key in schema["required"] if key != "version"]
+    schema["required"] = ["version"]
+    schema["anyOf"] = [{"required": ["base"]}, {"required": required}]
     return schema
 
 

@@ -5,28 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from muarl.spoken import read, readings, says, tokens
+from muarl.spoken import Reading, Token, read, readings, says, tokens
 
 WORDED = 5
 """Words from which a text is its writer's own, and need be known from nowhere."""
 
 
 class Known:
-    """Texts that somebody has read or was told."""
+    """Texts that somebody has read or was told. Each is read once something is looked for in it."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._readings = [reading for text in texts for reading in readings(text)]
-        self._tokens = {token for reading in self._readings for token in reading.tokens}
+        self._unread = list(texts)
+        self._readings: list[Reading] = []
+        self._tokens: set[Token] = set()
 
     def add(self, text: str) -> None:
         """One more text."""
-        more = readings(text)
-        self._readings += more
-        self._tokens.update(token for reading in more for token in reading.tokens)
+        self._unread.append(text)
 
     def hold(self, value: str) -> bool:
         """Whether one of them says a value."""
         wanted = read(value)
+        if self._may_hold(wanted):
+            return True
+        while self._unread:  # the last that was told says most often what is needed next
+            more = readings(self._unread.pop())
+            self._readings += more
+            self._tokens.update(token for reading in more for token in reading.tokens)
+            if any(reading.may_say(wanted) for reading in more):
+                return True
+        return False
+
+    def _may_hold(self, wanted: Reading) -> bool:
         first = wanted.tokens[0]
         if first[0] == "word" and first not in self._tokens:
             return False  # most values are in none

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain
@@ -11,6 +13,26 @@ from muarl.record import Episode
 from muarl.reward import Evidence
 from muarl.spec import TaskSpec
 from muarl.world import World
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """What a judge found.
+
+    Attributes:
+        judge: Model that ruled.
+        family: Its own.
+        criterion: What it was asked.
+        holds: Whether it does.
+        evidence: The passage of the dialogue that it was decided by.
+        reason: In a sentence.
+    """
+
+    judge: str
+    family: str
+    criterion: str
+    holds: bool
+    evidence: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -21,11 +43,13 @@ class Candidate:
         domain: That it was played in.
         tasks: Its tasks.
         episode: The record.
+        rulings: Of judges that read it, as far as there are any.
     """
 
     domain: Domain
     tasks: StoredTasks
     episode: Episode
+    rulings: list[Ruling] = field(default_factory=list)
 
     @cached_property
     def task(self) -> TaskSpec:

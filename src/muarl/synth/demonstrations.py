@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from msgspec import structs
 
 from muarl.data.expert import ExpertPolicy
-from muarl.domain import Domain
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
@@ -20,6 +20,8 @@ from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.run import RolloutSpec
+from muarl.suite import AnyDomain, one_of_each
+from muarl.synth.imported import imported
 from muarl.synth.stages import Replays
 from muarl.synth.verify import Verdict, Verifier
 
@@ -29,12 +31,13 @@ USER_PHASE = "user_cold_start"
 
 
 async def demonstrations(
-    domain: Domain,
+    domain: AnyDomain,
     renderer: Renderer,
     spec: ColdStartSpec,
     limits: RolloutSpec,
     *,
     run_seed: int,
+    home: Path = Path(),
     count: int | None = None,
     phase: str = PHASE,
     journal: Journal | None = None,
@@ -50,21 +53,34 @@ async def demonstrations(
     replay are left out; more than one in a hundred of those is an error. What else is asked of them
     may leave out any number, but not all.
 
+    Where the spec names a file, its dialogues are taken instead; `home` is the folder of the run's file.
+
     Raises:
         SpecError: The domain has no expert, or the expert does not know an imperfection.
         TrainError: Too many had to be left out; says why the first was.
     """
     count = spec.episodes if count is None else count
+    if spec.file is not None:
+        return imported(
+            home / spec.file,
+            renderer,
+            run_seed=run_seed,
+            phase=phase,
+            count=count,
+            context_tokens=limits.context_tokens,
+        )
     tasks = domain.tasks(spec.split)
     keys = spread_keys(tasks, count, run_seed=run_seed, phase=phase)
     verifier = Verifier(domain, spec.verify)
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        agent = domain.expert(task, spec.imperfections, generator(str(key), run_seed, "expert"))
+        rng = generator(str(key), run_seed, "expert")
+        agent = domain.of(task.id).expert(task, spec.imperfections, rng)
         return ExpertPolicy(agent, renderer)
 
     # What is wrong with the expert or its imperfections is said once, not by each dialogue.
-    domain.expert(tasks[0], spec.imperfections, generator("probe"))
+    for task in one_of_each(domain, tasks):
+        domain.of(task.id).expert(task, spec.imperfections, generator("probe"))
 
     runner = DialogueRunner(
         domain=domain,

@@ -6,21 +6,21 @@ A stage looks at a dialogue by itself and says what is wrong with it, or nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from muarl.data.replay import replay_problem
 from muarl.data.stored import judged_again
-from muarl.domain import Domain
 from muarl.errors import EpisodeError, RecordError
 from muarl.measure.contract import FAMILIES
 from muarl.measure.episodes import EpisodeReader
 from muarl.measure.view import View
-from muarl.record import Outcome
+from muarl.record import EpisodeKey, Outcome
 from muarl.reward import evaluate
 from muarl.spec import PredicateSpec
-from muarl.spec.verify import VerifySpec
-from muarl.synth.candidate import Candidate
+from muarl.spec.verify import OtherJudgeSpec, VerifySpec
+from muarl.synth.candidate import Candidate, Ruling
 from muarl.synth.identifiers import first_unsaid
 
 _WHOLE = 1 - 1e-6
@@ -145,19 +145,64 @@ class UserKept:
 
     name = "user"
 
-    def __init__(self, domain: Domain) -> None:
-        self._reader = EpisodeReader(domain)
+    def __init__(self) -> None:
+        self._readers: dict[Path, EpisodeReader] = {}
 
     async def flaw(self, candidate: Candidate) -> Flaw | None:
-        view = View(self._reader.transcript(candidate.episode, candidate.task))
+        domain = candidate.domain
+        reader = self._readers.setdefault(domain.located.path, EpisodeReader(domain))
+        view = View(reader.transcript(candidate.episode, candidate.task))
         for family, (says, criterion) in FAMILIES.items():
             if criterion(view) is False:
                 return Flaw(family, f"it does not hold that {says}")
         return None
 
 
-def stages_of(spec: VerifySpec, domain: Domain) -> list[Stage]:
-    """The stages that a spec asks for, cheapest first as far as they do not build on each other."""
+class Judged:
+    """LLMs of another family than the agent's find that each criterion holds, and show by what.
+
+    Args:
+        judges: What is asked, and whom.
+        known: Rulings of an earlier time, by dialogue; they are not asked for again.
+    """
+
+    name = "judged"
+
+    def __init__(
+        self, judges: Sequence[OtherJudgeSpec], known: Mapping[EpisodeKey, Sequence[Ruling]]
+    ) -> None:
+        self._judges = judges
+        self._known = known
+
+    async def flaw(self, candidate: Candidate) -> Flaw | None:
+        evidence = await candidate.evidence()
+        known = {
+            (one.judge, one.family, one.criterion): one
+            for one in self._known.get(candidate.episode.key, ())
+        }
+        for judge in self._judges:
+            ruling = known.get((judge.model, judge.family, judge.criterion))
+            if ruling is None:
+                found = await candidate.domain.judges.rule(judge, evidence)
+                ruling = Ruling(
+                    *(judge.model, judge.family, judge.criterion),
+                    holds=found.score == 1.0,
+                    evidence=found.evidence,
+                    reason=found.reason,
+                )
+            candidate.rulings.append(ruling)
+            if not ruling.holds:
+                return Flaw(judge.criterion, f"{judge.model}: {ruling.reason}; {ruling.evidence!r}")
+        return None
+
+
+def stages_of(spec: VerifySpec, known: Mapping[EpisodeKey, Sequence[Ruling]]) -> list[Stage]:
+    """The stages that a spec asks for, cheapest first as far as they do not build on each other.
+
+    Args:
+        spec: Asks for them.
+        known: Rulings of an earlier time.
+    """
     stages: list[Stage] = [Ended(only_faults=not spec.ended)]
     if spec.replay:
         stages.append(Replays())
@@ -168,7 +213,9 @@ def stages_of(spec: VerifySpec, domain: Domain) -> list[Stage]:
     if spec.rules:
         stages.append(KeepsRules(spec.rules))
     if spec.user:
-        stages.append(UserKept(domain))
+        stages.append(UserKept())
+    if spec.judged is not None:
+        stages.append(Judged(spec.judged.judges, known))
     return stages
 
 

@@ -27,6 +27,15 @@ def write_verdicts(folder: Path, verdicts: Iterable[Verdict]) -> None:
         fresh.replace(path)
 
 
+def known_verdicts(folder: Path) -> dict[EpisodeKey, Verdict]:
+    """The verdicts of a folder; none where it was not verified yet.
+
+    Raises:
+        RecordError: One cannot be read.
+    """
+    return read_verdicts(folder) if (folder / FILE).exists() else {}
+
+
 def read_verdicts(folder: Path) -> dict[EpisodeKey, Verdict]:
     """The verdict on each dialogue of a folder.
 

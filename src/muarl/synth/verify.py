@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import anyio
 import msgspec
 
 from muarl.data.stored import StoredTasks
-from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.record import Episode, EpisodeKey
 from muarl.spec.verify import VerifySpec
-from muarl.synth.candidate import Candidate
+from muarl.suite import AnyDomain
+from muarl.synth.candidate import Candidate, Ruling
 from muarl.synth.duplicates import Copies
+from muarl.synth.graph import GraphFigures
 from muarl.synth.stages import Flaw, Stage, flaw_at, stages_of
+
+SELECT = "select"
+"""Name of the last stage, which is about the others rather than about a dialogue; see
+`muarl.synth.select`."""
+
+REVIEW = "review"
+"""Name of the stage that people are; see `muarl.synth.review`."""
 
 _AT_ONCE = 32
 """Dialogues that are looked at together: a replay may wait for a tool server."""
+
+
+class Review(msgspec.Struct, frozen=True):
+    """What a person found.
+
+    Attributes:
+        reviewer: Her name.
+        accepts: Whether it is to be learned from.
+        comment: Why.
+    """
+
+    reviewer: str
+    accepts: bool
+    comment: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,6 +53,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
         stage: The one that it failed; "" if it is kept.
         kind: What was wrong, in a word or two.
         reason: What exactly.
+        rulings: Of judges.
+        reviews: Of people.
     """
 
     key: EpisodeKey
@@ -38,6 +62,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     stage: str = ""
     kind: str = ""
     reason: str = ""
+    rulings: tuple[Ruling, ...] = ()
+    reviews: tuple[Review, ...] = ()
 
     @property
     def kept(self) -> bool:
@@ -68,18 +94,27 @@ class Yield:
 
     Args:
         stages: Names, in order.
+
+    Attributes:
+        graph: What the merged graph of all that was made is like, and with what is kept of it.
     """
 
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = {name: StageYield(name) for name in stages}
         self.made = 0
         self.kept = 0
+        self.graph: dict[str, GraphFigures] = {}
 
     def count(self, verdict: Verdict) -> None:
         """Take in one more dialogue."""
         self.made += 1
         self.kept += verdict.kept
-        for name in verdict.passed:
+        passed = list(verdict.passed)
+        if verdict.kept and verdict.reviews and REVIEW in self.stages:
+            passed.append(REVIEW)
+        if verdict.kept and SELECT in self.stages:
+            passed.append(SELECT)
+        for name in passed:
             stage = self.stages[name]
             stage.seen += 1
             stage.passed += 1
@@ -92,7 +127,8 @@ class Yield:
     def as_json(self) -> dict[str, object]:
         """The table, for `yield.json`."""
         stages = [msgspec.to_builtins(stage) for stage in self.stages.values()]
-        return {"made": self.made, "kept": self.kept, "stages": stages}
+        graph = msgspec.to_builtins(self.graph)
+        return {"made": self.made, "kept": self.kept, "stages": stages, "graph": graph}
 
     def lines(self) -> Iterator[str]:
         """The table, for people."""
@@ -103,21 +139,35 @@ class Yield:
                 yield f"    {count:>6}  {kind}"
             if stage.example:
                 yield f"            such as {stage.example}"
+        for which, figures in self.graph.items():
+            yield f"  {which}: {figures}"
 
 
 class Verifier:
-    """The stages that a spec asks for, over dialogues of one domain.
+    """The stages that a spec asks for, over dialogues of one domain or several.
 
     Args:
         domain: That the dialogues were played in.
         spec: What they have to stand.
+        known: Rulings of an earlier time, which judges are not asked for again.
 
     Raises:
         SpecError: The domain's tools change what outlives a dialogue, so that no replay may be made.
     """
 
-    def __init__(self, domain: Domain, spec: VerifySpec) -> None:
-        if spec.replay and domain.spec.writes_outside:
+    def __init__(
+        self,
+        domain: AnyDomain,
+        spec: VerifySpec,
+        known: Mapping[EpisodeKey, Sequence[Ruling]] | None = None,
+    ) -> None:
+        if spec.replay and any(one.spec.is_simulated for one in domain.members):
+            message = (
+                "an LLM simulates its tools, and need not say the same again; what contradicts their "
+                "memory is found as they are called. Verify without replay: `replay: false`"
+            )
+            raise SpecError([domain.located.problem(("tools",), message)])
+        if spec.replay and any(one.spec.writes_outside for one in domain.members):
             message = (
                 "its tools change something outside the dialogue's own world (tools.external), which "
                 "a replay would do again; verify without it: `replay: false`"
@@ -125,7 +175,7 @@ class Verifier:
             raise SpecError([domain.located.problem(("tools",), message)])
         self._domain = domain
         self._tasks = StoredTasks(domain)
-        self._stages = stages_of(spec, domain)
+        self._stages = stages_of(spec, known or {})
         self._copies = None if spec.near is None else Copies(spec.near)
 
     @property
@@ -143,7 +193,10 @@ class Verifier:
         remaining = iter(episodes)
         async with self._domain.sharing():
             while batch := list(islice(remaining, _AT_ONCE)):
-                candidates = [Candidate(self._domain, self._tasks, episode) for episode in batch]
+                candidates = [
+                    Candidate(self._domain.of(episode.key.task_id), self._tasks, episode)
+                    for episode in batch
+                ]
                 found = await self._looked_at(candidates)
                 for candidate, (passed, flaw) in zip(candidates, found, strict=True):
                     if flaw is None and self._copies is not None:
@@ -174,8 +227,8 @@ class Verifier:
         return found
 
     def _verdict(self, candidate: Candidate, passed: list[str], flaw: Flaw | None) -> Verdict:
-        key = candidate.episode.key
+        key, rulings = candidate.episode.key, tuple(candidate.rulings)
         if flaw is None:
-            return Verdict(key, tuple(passed))
+            return Verdict(key, tuple(passed), rulings=rulings)
         failed = next(name for name in self.names if name not in passed)
-        return Verdict(key, tuple(passed), failed, flaw.kind, flaw.words)
+        return Verdict(key, tuple(passed), failed, flaw.kind, flaw.words, rulings)

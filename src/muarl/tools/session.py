@@ -116,12 +116,12 @@ class McpSession:
             return ToolResult(
                 call.id, call.name, result_text(result, limit, verbatim=limits.verbatim)
             )
-        text = error_text(call.name, result, limit)
-        return (
-            self._crashed(call, heard, text)
-            if is_crash(call.name, result)
-            else error_result(call, text)
-        )
+        if is_crash(call.name, result):
+            return self._crashed(call, heard, error_text(call.name, result, limit))
+        if limits.verbatim:
+            text = result_text(result, limit, verbatim=True)
+            return ToolResult(call.id, call.name, text, is_error=True, verbatim=True)
+        return error_result(call, error_text(call.name, result, limit))
 
     def _crashed(self, call: ToolCall, heard: list[BaseException], text: str) -> ToolResult:
         """A tool raised what it did not mean to: the server's fault, not the policy's (law L2).

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
 
-from muarl.domain import Domain
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.model_user import UserModel
@@ -20,6 +20,7 @@ from muarl.scheduler.crew import Crew
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec
 from muarl.spec.user_model import UserModelSpec
+from muarl.suite import AnyDomain
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -53,7 +54,7 @@ class RunAtWork:
         done: Episodes of the journal that need not be played again.
         model: The policy; stages change its weights.
         renderer: Between messages and its tokens.
-        prompt: Tokens that every dialogue begins with.
+        prompts: Tokens that every dialogue begins with, of each domain.
         progress: Told how far the run is.
         stop: Drains on request.
         observation: Told what happens to dialogues.
@@ -61,16 +62,17 @@ class RunAtWork:
         user: The model of users, where the run has one.
         ranks: Who carry the run out together.
         crew: The same as they play dialogues; None: this process is the only one.
+        home: Folder of the run file, which paths in it are relative to.
     """
 
     run: RunSpec
-    domain: Domain
+    domain: AnyDomain
     folder: RunFolder
     journal: JournalWriter
     done: dict[EpisodeKey, Episode]
     model: PreTrainedModel
     renderer: Renderer
-    prompt: list[int]
+    prompts: list[list[int]]
     progress: Progress
     stop: StopSignal
     observation: Observation
@@ -78,6 +80,7 @@ class RunAtWork:
     user: UserAtWork | None = None
     ranks: Ranks = ALONE
     crew: Crew | None = None
+    home: Path = Path()
 
     @property
     def user_model(self) -> UserModel | None:

@@ -23,6 +23,7 @@ from muarl.policy.vllm_engine import VllmPolicy
 from muarl.render import Renderer
 from muarl.spec import RunSpec
 from muarl.spec.engine import EngineSpec
+from muarl.suite import AnyDomain
 from muarl.train.plan import pace_of
 from muarl.train.servers import open_servers
 from muarl.train.weights import Engine, by_disk
@@ -33,7 +34,7 @@ async def open_engine(
     run: RunSpec,
     model: PreTrainedModel,
     model_folder: Path,
-    shared_prompt: list[int],
+    shared_prompts: list[list[int]],
     ranks: Ranks = ALONE,
 ) -> AsyncIterator[Engine]:
     """Start the engine that samples a run's policy; it ends with the block.
@@ -43,15 +44,13 @@ async def open_engine(
         model: The trainer's model. The embedded sampler reads its weights in place, or a copy of them if
             it samples while the trainer learns or the model is in pieces.
         model_folder: Holds the same weights, for engines with memory of their own.
-        shared_prompt: What all dialogues begin with; see `shared_prompt`. The embedded sampler
-            holds it once. Known from the start, it makes log-probs independent of what is sampled
+        shared_prompts: What all dialogues begin with; see `shared_prompts`. The embedded sampler
+            holds each once. Known from the start, they make log-probs independent of what is sampled
             beside a dialogue, to the last bit (law L5).
         ranks: Who train the model. Each has an embedded sampler of its own; servers are everybody's.
     """
     tokens = run.rollout.context_tokens
-    async with _open(
-        run.engine, run, tokens, model, model_folder, [shared_prompt], ranks
-    ) as engine:
+    async with _open(run.engine, run, tokens, model, model_folder, shared_prompts, ranks) as engine:
         yield engine
 
 
@@ -125,8 +124,12 @@ def _copy_of(model: PreTrainedModel, folder: Path, run: RunSpec) -> PreTrainedMo
     return twin
 
 
-async def shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
-    """Ids that every dialogue of a domain begins with: rules, tool schemas, and markup."""
+async def shared_prompts(domain: AnyDomain, renderer: Renderer) -> list[list[int]]:
+    """Ids that every dialogue of a domain begins with: rules, tool schemas, and markup; of each."""
+    return [await _shared_prompt(one, renderer) for one in domain.members]
+
+
+async def _shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
     tools = await domain.tools()
     prompts = [
         renderer.start(

@@ -16,12 +16,14 @@ from muarl.train.weights import Engine
 async def find_floor(at: RunAtWork) -> None:
     """Let each policy without skill play, unless it did already."""
     known = {line.get("name") for line in at.folder.lines() if line["kind"] == "floor"}
-    todo = [name for name in trivial_policies(at.domain.spec) if name not in known]
+    names = [name for domain in at.domain.members for name in trivial_policies(domain.spec)]
+    todo = [name for name in dict.fromkeys(names) if name not in known]
     at.progress.phase("floor", len(todo))
     for number, name in enumerate(todo, start=1):
         episodes = await at.held_out().by_trivial(name)
-        summary = summarise(episodes, seed=at.run.seed)
-        at.folder.log("floor", name=name, success=msgspec.to_builtins(summary.success))
+        summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
+        rows = {"by_row": msgspec.to_builtins(summary.by_row)} if summary.by_row else {}
+        at.folder.log("floor", name=name, success=msgspec.to_builtins(summary.success), **rows)
         at.progress.advance(number, **{name: summary.success.value})
 
 
@@ -48,7 +50,7 @@ async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
         episodes = await at.held_out(count).by_policy(
             engine.policy, phase=phase, temperature=temperature
         )
-        summary = summarise(episodes, seed=at.run.seed)
+        summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
         at.folder.log(
             "eval",
             phase=phase,

@@ -109,7 +109,8 @@ class _Iterations:
                 "learned from, so nobody knows what is left. Restore the file from a copy, or use "
                 "--overwrite to start anew"
             )
-        self._draws = Draws(at.run, self._pool, self._pace.max_lag)
+        weights = at.domain.weights(self._pool)
+        self._draws = Draws(at.run, self._pool, self._pace.max_lag, weights)
         self._draws.recall(records, at.done, first)
         lineup = Lineup(
             plan_of(at.run, self._draws, at.crew),

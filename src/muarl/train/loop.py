@@ -20,7 +20,6 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Domain
 from muarl.errors import RecordError
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
@@ -34,15 +33,15 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.crew import RankCrew, in_thread
-from muarl.train.engines import open_engine, open_user_engine, shared_prompt
+from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
-from muarl.train.overlapping import KIND as OVERLAP
-from muarl.train.overlapping import overlap_lines
+from muarl.train.overlapping import own_up
 from muarl.train.progress import Progress
 from muarl.train.rank_folder import collect, remove_own
 from muarl.train.ready import refuse_no_room
@@ -58,7 +57,7 @@ async def train(
     folder: RunFolder,
     progress: Progress,
     stop: StopSignal,
-    domain: Domain | None = None,
+    domain: AnyDomain | None = None,
     observation: Observation | None = None,
     ranks: Ranks = ALONE,
 ) -> None:
@@ -91,10 +90,10 @@ async def train(
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
         model, renderer = await _ready_model(located, domain, folder, ranks)
-        prompt = await shared_prompt(domain, renderer)
-        refuse_no_room(located, prompt)
+        prompts = await shared_prompts(domain, renderer)
+        refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
-        _own_up(located, domain, folder, progress)
+        own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -106,7 +105,7 @@ async def train(
                 done=done,
                 model=model,
                 renderer=renderer,
-                prompt=prompt,
+                prompts=prompts,
                 progress=progress,
                 stop=stop,
                 observation=observation or Observation(),
@@ -114,6 +113,7 @@ async def train(
                 user=user,
                 ranks=ranks,
                 crew=None if ranks.alone else RankCrew(ranks, journal, done),
+                home=located.path.parent,
             )
         )
     if not ranks.is_first:
@@ -121,7 +121,7 @@ async def train(
 
 
 async def _ready_model(
-    located: Located[RunSpec], domain: Domain, folder: RunFolder, ranks: Ranks
+    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, ranks: Ranks
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model, where it is trained and each rank with its share, and its renderer."""
     run = located.spec
@@ -142,21 +142,8 @@ async def _ready_model(
     return model, renderer
 
 
-def _own_up(
-    located: Located[RunSpec], domain: Domain, folder: RunFolder, progress: Progress
-) -> None:
-    """Say what is trained on although it must not be, once in the metrics."""
-    known = any(line["kind"] == OVERLAP for line in folder.lines())
-    for line in () if known else overlap_lines(located, domain):
-        folder.log(OVERLAP, **line)
-        progress.note(
-            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
-            f"on; accepted: {line['accepted']}"
-        )
-
-
 async def _user_at_work(
-    domain: Domain, located: Located[RunSpec], folder: RunFolder
+    domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
 ) -> UserAtWork | None:
     spec = located.spec.user_model
     if spec is None:
@@ -199,7 +186,7 @@ async def _go(at: RunAtWork) -> None:
             # GRPO stands on what the cold start learned, with adapters of its own.
             merge_adapters(at.model, seed=_adapter_seed(at.run))
         engine = await held.enter_async_context(
-            open_engine(at.run, at.model, cold_model, at.prompt, at.ranks)
+            open_engine(at.run, at.model, cold_model, at.prompts, at.ranks)
         )
         await evaluate(at, engine, "cold")
         if at.run.grpo is not None:

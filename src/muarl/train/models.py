@@ -11,7 +11,6 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from muarl.data.role_reversal import role_reversed
-from muarl.domain import Domain
 from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.kernel.ranks import ALONE, Ranks
@@ -22,6 +21,7 @@ from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.seeds import derive_seed
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
+from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import demonstrations
 
 ADAPTERS = "adapters"
@@ -32,24 +32,27 @@ _TOKENIZER_DIALOGUES = 400
 _PROMPT_ONE_IN = 4  # the prompt is the same in every dialogue: merge it, but not before all else
 
 
-async def make_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_tokenizer(
+    domain: AnyDomain, run: RunSpec, home: Path, vocab_size: int
+) -> TextTokenizer:
     """Train a tokenizer for the policy on dialogues of the domain's training tasks.
 
-    The dialogues are played by the expert over plain bytes, since there is no vocabulary yet.
+    The dialogues are played by the expert over plain bytes, since there is no vocabulary yet; or they
+    are those of the cold start's file, in the folder `home`.
     """
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     spec = run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, spec, by_bytes)
+    episodes = await _dialogues(domain, run, home, spec, by_bytes)
     texts = ((episode.opening.text, episode.samples) for episode in episodes)
     return _trained(domain, spec, by_bytes, texts, vocab_size)
 
 
-async def make_user_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) -> TextTokenizer:
     """Likewise for a user's model, on the other side of such dialogues."""
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     hers = run.user_model
     spec = (hers and hers.cold_start) or run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, spec, by_bytes)
+    episodes = await _dialogues(domain, run, Path(), spec, by_bytes)
     tasks = {task.id: task for task in domain.tasks(spec.split)}
     texts = [
         (tasks[e.key.task_id].goal, (await role_reversed(domain, tasks, [e], by_bytes)).samples)
@@ -59,22 +62,24 @@ async def make_user_tokenizer(domain: Domain, run: RunSpec, vocab_size: int) -> 
 
 
 async def _dialogues(
-    domain: Domain, run: RunSpec, spec: ColdStartSpec, by_bytes: Renderer
+    domain: AnyDomain, run: RunSpec, home: Path, spec: ColdStartSpec, by_bytes: Renderer
 ) -> list[Episode]:
     # Byte by byte, everything is several times as long as it will be.
     limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
     count = min(_TOKENIZER_DIALOGUES, spec.episodes)
-    return await demonstrations(domain, by_bytes, spec, limits, run_seed=run.seed, count=count)
+    return await demonstrations(
+        domain, by_bytes, spec, limits, run_seed=run.seed, count=count, home=home
+    )
 
 
 def _trained(
-    domain: Domain,
+    domain: AnyDomain,
     spec: ColdStartSpec,
     by_bytes: Renderer,
     texts: Iterable[tuple[str, Sequence[Sample]]],
     vocab_size: int,
 ) -> TextTokenizer:
-    values = set(_values(domain, domain.tasks(spec.split)))
+    values = set(_values(domain.tasks(spec.split)))
     return train_tokenizer(_pieces(by_bytes, texts), vocab_size=vocab_size, values=values)
 
 
@@ -103,7 +108,7 @@ def _pieces(renderer: Renderer, texts: Iterable[tuple[str, Sequence[Sample]]]) -
                 at = span.end
 
 
-def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
+def _values(tasks: Sequence[TaskSpec]) -> Iterator[str]:
     """Words that stand for data: leaves of the world and of the tasks' own worlds, and facts."""
 
     def leaves(value: Any) -> Iterator[str]:
@@ -121,16 +126,16 @@ def _values(domain: Domain, tasks: Sequence[TaskSpec]) -> Iterator[str]:
 
 
 async def open_model(
-    domain: Domain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model and the renderer that belongs to it; both saved under `folder`."""
-    make = partial(make_tokenizer, domain, run)
+    make = partial(make_tokenizer, domain, run, run_file.parent)
     room = run.rollout.context_tokens
     return await _open(run.model, run_file, folder, make, derive_seed(run.seed, "weights"), room)
 
 
 async def open_user_model(
-    domain: Domain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
 ) -> tuple[PreTrainedModel, Renderer]:
     """Likewise the model of users."""
     spec = run.user_model

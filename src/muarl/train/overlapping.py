@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from muarl.data.item_sets import items_of
-from muarl.domain import Domain
 from muarl.errors import SetupError
-from muarl.evaluate.held_out import trained_and_evaluated, training_splits
+from muarl.evaluate.held_out import seen_in_run, training_splits
+from muarl.evaluate.seen import Seen
 from muarl.overlap import Overlap, between, of_task
 from muarl.spec import Located, RunSpec
 from muarl.spec.finding import Finding
+from muarl.suite import AnyDomain
+from muarl.train.progress import Progress
+from muarl.train.run_folder import RunFolder
 
 KIND = "overlap"
 """Of the lines in a run's metrics: `against`, `shared` of `tasks` looked at, `exact`, `pairs` (the first),
@@ -22,7 +25,7 @@ _KEPT = 1000
 """Pairs that the metrics hold of one set."""
 
 
-def overlap_findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
+def overlap_findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
     """Sets that are to stay unseen, and that the training tasks overlap with."""
     if run.spec.overlap.accepted is not None:
         return
@@ -36,21 +39,24 @@ def overlap_findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]
             yield Finding(("overlap", "against", name), message)
 
 
-def overlap_lines(run: Located[RunSpec], domain: Domain) -> Iterator[dict[str, Any]]:
+def own_up(run: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress) -> None:
+    """Say what is trained on although it must not be, as the run begins and once in its metrics."""
+    known = any(line["kind"] == KIND for line in folder.lines())
+    for line in () if known else overlap_lines(run, domain):
+        folder.log(KIND, **line)
+        progress.note(
+            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
+            f"on; accepted: {line['accepted']}"
+        )
+
+
+def overlap_lines(run: Located[RunSpec], domain: AnyDomain) -> Iterator[dict[str, Any]]:
     """What a run that accepts an overlap has to say of it, a line for each set."""
     reason = run.spec.overlap.accepted
     if reason is None:
         return
-    evaluated = len(domain.tasks(run.spec.eval.split)[: run.spec.eval.episodes])
-    twins = {pair.second.id: pair for pair in trained_and_evaluated(domain, run.spec)}
-    yield {
-        "against": f"split {run.spec.eval.split}, which is evaluated",
-        "shared": len(twins),
-        "tasks": evaluated,
-        "exact": sum(pair.exact for pair in twins.values()),
-        "pairs": [[name, pair.first.id] for name, pair in twins.items()][:_KEPT],
-        "accepted": reason,
-    }
+    against = f"split {run.spec.eval.split}, which is evaluated"
+    yield seen_line(against, seen_in_run(domain, run.spec), reason)
     for name, found in _against(run, domain):
         yield {
             "against": name,
@@ -62,7 +68,25 @@ def overlap_lines(run: Located[RunSpec], domain: Domain) -> Iterator[dict[str, A
         }
 
 
-def _against(run: Located[RunSpec], domain: Domain) -> Iterator[tuple[str, Overlap]]:
+def seen_line(against: str, seen: Seen, reason: str) -> dict[str, Any]:
+    """What of an evaluation is trained on, as such a line.
+
+    Args:
+        against: What is evaluated.
+        seen: What of it is trained on.
+        reason: Why that is accepted.
+    """
+    return {
+        "against": against,
+        "shared": len(seen.pairs),
+        "tasks": seen.evaluated,
+        "exact": len(seen.same),
+        "pairs": list(map(list, seen.pairs.items()))[:_KEPT],
+        "accepted": reason,
+    }
+
+
+def _against(run: Located[RunSpec], domain: AnyDomain) -> Iterator[tuple[str, Overlap]]:
     sets = run.spec.overlap.against
     if not sets:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Agent, Domain
+from muarl.domain import Agent
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.device import device_for, moved
@@ -25,7 +25,8 @@ from muarl.seeds import generator
 from muarl.spec import Located, PerturbSpec, RunSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec
-from muarl.train.engines import open_engine, open_user_engine, shared_prompt
+from muarl.suite import AnyDomain
+from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -109,7 +110,7 @@ async def open_stored_user(run: RunSpec, folder: Path | None) -> AsyncIterator[U
 
 
 @asynccontextmanager
-async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
+async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
     """Who plays, for the length of the block.
 
     Args:
@@ -120,21 +121,23 @@ async def player(domain: Domain, run: RunSpec, model: Path | None) -> AsyncItera
     if model is None:
         yield by_agents(
             run,
-            lambda task, key: domain.expert(task, {}, generator(key.run_seed, str(key), "expert")),
+            lambda task, key: domain.of(task.id).expert(
+                task, {}, generator(key.run_seed, str(key), "expert")
+            ),
         )
         return
     source = model_folder(model)
     weights = moved(load_model(source), device_for(run.model.device))
     renderer = Renderer(TextTokenizer.load(source))
-    prompt = await shared_prompt(domain, renderer)
-    async with open_engine(run, weights, source, prompt) as engine:
+    prompts = await shared_prompts(domain, renderer)
+    async with open_engine(run, weights, source, prompts) as engine:
         yield Player(
             lambda _task, _key: engine.policy, renderer, run.rollout, load_of(engine.policy)
         )
 
 
 async def play(
-    domain: Domain,
+    domain: AnyDomain,
     run: RunSpec,
     model: Path,
     *,
@@ -185,7 +188,7 @@ async def play(
 
 
 async def roll_out(
-    domain: Domain,
+    domain: AnyDomain,
     run: RunSpec,
     model: Path | None,
     keys: Sequence[EpisodeKey],
@@ -224,7 +227,7 @@ async def roll_out(
 
 
 async def play_planned(
-    domain: Domain,
+    domain: AnyDomain,
     run: RunSpec,
     who: Player,
     keys: Sequence[EpisodeKey],

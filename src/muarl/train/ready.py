@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from muarl.domain import Domain
 from muarl.errors import Problem, SpecError
-from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
+from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
+from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
 from muarl.kernel.ranks import Ranks
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import Located, RunSpec, load_spec
-from muarl.train.engines import shared_prompt
+from muarl.suite import AnyDomain, Suite, load_any_domain
+from muarl.train.engines import shared_prompts
 from muarl.train.playing import model_folder
 from muarl.train.run_folder import RunFolder
 from muarl.train.servers import require_servers
@@ -46,7 +47,7 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
             )
 
 
-async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> None:
+async def require_room(run: Located[RunSpec], domain: AnyDomain, model: Path) -> None:
     """Look whether a dialogue of a stored model can begin at all.
 
     Raises:
@@ -54,30 +55,37 @@ async def require_room(run: Located[RunSpec], domain: Domain, model: Path) -> No
         SetupError: There is no model in the folder.
     """
     renderer = Renderer(TextTokenizer.load(model_folder(model)))
-    refuse_no_room(run, await shared_prompt(domain, renderer))
+    refuse_no_room(run, await shared_prompts(domain, renderer))
 
 
-def refuse_no_room(run: Located[RunSpec], prompt: list[int]) -> None:
+def refuse_no_room(run: Located[RunSpec], prompts: Sequence[Sequence[int]]) -> None:
     """Refuse a context that the rules and the tools' schemas fill by themselves.
 
     Args:
         run: Says how much may be held.
-        prompt: What every dialogue begins with.
+        prompts: What every dialogue begins with, of each domain.
 
     Raises:
         SpecError: Not one message would fit.
     """
     limits = run.spec.rollout
-    if len(prompt) + limits.max_tokens > limits.context_tokens:
+    longest = max(map(len, prompts))
+    if longest + limits.max_tokens > limits.context_tokens:
         message = (
-            f"rules and tool schemas take {len(prompt)} tokens; with max_tokens "
+            f"rules and tool schemas take {longest} tokens; with max_tokens "
             f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
         )
         raise SpecError([run.problem(("rollout", "context_tokens"), message)])
 
 
-def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
-    """Refuse to evaluate a run's model on tasks of this domain that the run trained it on.
+def refuse_trained_tasks(run: RunSpec, domain: AnyDomain, model: Path) -> Seen | None:
+    """Refuse to evaluate a run's model on tasks that the run trained it on, or on nearly the same.
+
+    Tasks of another domain are looked at where one of both is a suite, for suites share domains.
+
+    Returns:
+        What of the evaluation was trained on, where the run accepts that; None where nothing was, or
+        it is not known what the model was trained on.
 
     Raises:
         SpecError: A task is in a split it was trained on (law L10), or the spec that the run left
@@ -87,12 +95,26 @@ def refuse_trained_tasks(run: RunSpec, domain: Domain, model: Path) -> None:
         spec = RunFolder(folder).spec
         if spec.is_file():
             before = load_spec(spec, RunSpec)
-            trained_in = before.resolve(before.spec.domain).resolve()
-            if domain.folder.resolve() in (trained_in, trained_in.parent):
-                trained = training_splits(before.spec)
-                evaluation_tasks(domain, run, trained)
-                refuse_near_duplicates(domain, run, trained)
-            return
+            return _seen_before(run, domain, before)
+    return None
+
+
+def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> Seen | None:
+    path = before.resolve(before.spec.domain)
+    if not path.exists():
+        return None
+    there = domain if path.resolve() == domain.located.path.resolve() else load_any_domain(path)
+    suites = isinstance(domain, Suite) or isinstance(there, Suite)
+    if not suites and there.folder.resolve() != domain.folder.resolve():
+        return None
+    trained = sorted(training_splits(before.spec))
+    practised = Tasks(there, [task for split in trained for task in there.tasks(split)])
+    refuse_same(domain, run, practised, trained)
+    evaluated = Tasks(domain, evaluation_tasks(domain, run))
+    if run.overlap.accepted is not None:
+        return seen_elsewhere(evaluated, practised) or None
+    refuse_near(domain, run, seen_tasks(evaluated, practised))
+    return None
 
 
 def refuse_for_many(located: Located[RunSpec], ranks: Ranks) -> None:

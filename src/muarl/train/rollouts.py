@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -31,16 +32,24 @@ class Draws:
     Args:
         run: The run.
         pool: The split's tasks.
+        weights: How often each is drawn; None: all alike.
         max_lag: Versions that sampling may be ahead.
     """
 
-    def __init__(self, run: RunSpec, pool: Sequence[TaskSpec], max_lag: int) -> None:
+    def __init__(
+        self,
+        run: RunSpec,
+        pool: Sequence[TaskSpec],
+        max_lag: int,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         spec = run.grpo
         assert spec is not None
         self._run = run
         self._spec = spec
         self._pool = list(pool)
         self._max_lag = max_lag
+        self._weights = weights
         self._learned: dict[int, Sequence[Episode]] = {}
         self._noted = 0
         self._orders: list[list[TaskSpec]] = []
@@ -75,7 +84,9 @@ class Draws:
         rng = generator(self._run.seed, "iteration", iteration)
         if self.curriculum is not None:
             return [], rng
-        return rng.sample(self._pool, self._count), rng
+        if self._weights is None:
+            return rng.sample(self._pool, self._count), rng
+        return weighted_sample(rng, self._pool, self._weights, self._count), rng
 
     def _draw(self, curriculum: Curriculum, iteration: int) -> None:
         while self._noted < iteration - self._max_lag:
@@ -99,6 +110,18 @@ class Draws:
                 names = [*record.groups, *record.idle, *record.dropped]
                 keys = [key for name in names for key in group_keys(self._run, *name)]
                 self.learned(record.iteration, [done[key] for key in keys if key in done])
+
+
+def weighted_sample(
+    rng: random.Random, pool: Sequence[TaskSpec], weights: Sequence[float], count: int
+) -> list[TaskSpec]:
+    """Draw so many tasks, none twice, the next always by the weights of those that are left.
+
+    Efraimidis and Spirakis, Information Processing Letters 97 (2006): the largest of u^(1/w).
+    """
+    keys = [math.log(1.0 - rng.random()) / weight for weight in weights]
+    order = sorted(range(len(pool)), key=lambda index: keys[index], reverse=True)
+    return [pool[index] for index in order[:count]]
 
 
 def group_keys(run: RunSpec, cohort: int, task_id: str, take: int) -> list[EpisodeKey]:

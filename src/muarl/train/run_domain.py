@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from muarl.data.progress import unfit_items
-from muarl.domain import Domain, load_domain_of
+from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
 from muarl.seeds import generator
@@ -14,10 +14,12 @@ from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
 from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.suite import AnyDomain, load_domain_of, one_of_each
+from muarl.synth.chat_file import read_chat
 from muarl.train.overlapping import overlap_findings
 
 
-async def ready_domain(run: Located[RunSpec]) -> Domain:
+async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
     """Load a run's domain, and try once whatever all of the run's dialogues need.
 
     Tasks are generated, the tool server is started and ended, the users and the expert are made; none
@@ -30,12 +32,13 @@ async def ready_domain(run: Located[RunSpec]) -> Domain:
     """
     domain = load_domain_of(run)
     refuse_unfit(run, domain)
-    await domain.tools()
+    for one in domain.members:
+        await one.tools()
     run.refuse(await _unfit_items(run.spec, domain))
     return domain
 
 
-def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
+def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
     """Refuse a domain that is sound by itself, but not for this run; no tool server is started.
 
     Raises:
@@ -50,8 +53,14 @@ def refuse_unfit(run: Located[RunSpec], domain: Domain) -> None:
         is_evaluated = split == run.spec.eval.split
         tasks = evaluated if is_evaluated else domain.tasks(split)
         # Whoever is replayed has words for what is evaluated; nobody is trained with her.
-        kinds = [kind for _, kind in user.users() if is_evaluated or kind.replay is None]
-        try_users(domain, kinds, tasks)
+        for own in {domain.of(task.id).located.path: task for task in tasks}.values():
+            kinds = [
+                kind
+                for _, kind in domain.user_for(own.id, user).users()
+                if is_evaluated or kind.replay is None
+            ]
+            hers = domain.of(own.id)
+            try_users(hers, kinds, [task for task in tasks if domain.of(task.id) is hers])
 
 
 def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
@@ -82,7 +91,7 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
             domain.user(user, task, persona, 0)
 
 
-async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
+async def content_of_run(domain: AnyDomain, run: RunSpec) -> dict[str, Any]:
     """What the domain is made of, as far as the run uses it.
 
     Raises:
@@ -92,16 +101,16 @@ async def content_of_run(domain: Domain, run: RunSpec) -> dict[str, Any]:
     return await domain.content(sorted({run.eval.split, *training_splits(run)}))
 
 
-async def _unfit_items(run: RunSpec, domain: Domain) -> list[Finding]:
+async def _unfit_items(run: RunSpec, domain: AnyDomain) -> list[Finding]:
     """What is wrong with the checklist that turns are credited by."""
     checklist = None if run.grpo is None else run.grpo.credit.checklist
     if checklist is None or checklist.items is None:
         return []
-    found = await unfit_items(domain, checklist.items)
+    found = [f for one in domain.members for f in await unfit_items(one, checklist.items)]
     return [finding.below("grpo", "credit", "checklist", "items") for finding in found]
 
 
-def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
+def _findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
     spec = run.spec
     if spec.grpo is not None:
         tasks, wanted = len(domain.tasks(spec.grpo.split)), spec.grpo.tasks_per_iteration
@@ -111,17 +120,38 @@ def _findings(run: Located[RunSpec], domain: Domain) -> Iterator[Finding]:
                 f"{tasks} {'task' if tasks == 1 else 'tasks'}; write at most {tasks}"
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
-    if spec.cold_start is not None:
+    if spec.cold_start is not None and spec.cold_start.file is not None:
+        yield from _evaluated(run, domain, spec.cold_start.file)
+    elif spec.cold_start is not None:
         yield from _expert(domain, spec.cold_start, ("cold_start",))
     if spec.user_model is not None and spec.user_model.cold_start is not None:
         yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
 
 
-def _expert(domain: Domain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
-    task = domain.tasks(spec.split)[0]
-    domain.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
-    try:
-        domain.expert(task, spec.imperfections, generator(0))
-    except SpecError as error:
-        for problem in error.problems:
-            yield Finding((*loc, "imperfections"), problem.message)
+def _evaluated(run: Located[RunSpec], domain: AnyDomain, file: str) -> Iterator[Finding]:
+    """Dialogues of a cold start's file on tasks that are evaluated (law L10).
+
+    Raises:
+        SpecError: The file cannot be read.
+    """
+    evaluated = {task.situation_hash for task in evaluation_tasks(domain, run.spec)}
+    lines = read_chat(run.resolve(file))
+    found = [one for one in lines if one.provenance.get("task_hash") in evaluated]
+    if found and run.spec.overlap.accepted is None:
+        task = found[0].provenance.get("task_id")
+        message = (
+            f"{len(found)} of its {len(lines)} dialogues are on tasks that are evaluated, such as "
+            f"{task!r}; make them of another split, or say under `overlap.accepted` why it is meant"
+        )
+        yield Finding(("cold_start", "file"), message)
+
+
+def _expert(domain: AnyDomain, spec: ColdStartSpec, loc: tuple[str, ...]) -> Iterator[Finding]:
+    for task in one_of_each(domain, domain.tasks(spec.split)):
+        own = domain.of(task.id)
+        own.expert(task, {}, generator(0))  # one that fails by itself is the domain's fault
+        try:
+            own.expert(task, spec.imperfections, generator(0))
+        except SpecError as error:
+            for problem in error.problems:
+                yield Finding((*loc, "imperfections"), problem.message)

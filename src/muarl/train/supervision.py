@@ -121,6 +121,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
         spec,
         at.run.rollout,
         run_seed=at.run.seed,
+        home=at.home,
         phase=pupil.phase,
         journal=at.journal,
         done=at.done,
@@ -130,7 +131,8 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
         crew=at.crew,
     )
     success = summarise(episodes).success
-    at.progress.note(f"{len(episodes)} expert dialogues verified by replay; success {success}")
+    whose = "expert dialogues verified" if spec.file is None else f"dialogues of {spec.file}"
+    at.progress.note(f"{len(episodes)} {whose}; success {success}")
     at.folder.keep_lines(lambda line: line["kind"] != pupil.phase or line["step"] <= first_step)
     learned, apart = hold_out(episodes, spec.held_out, generator(at.run.seed, "cold start apart"))
     dialogues, measured = [await pupil.dialogues(side) for side in (learned, apart)]

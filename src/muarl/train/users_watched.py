@@ -15,10 +15,10 @@ from typing import Any
 
 import anyio.to_thread
 
-from muarl.domain import Domain
-from muarl.measure.episodes import EpisodeReader
+from muarl.measure.episodes import transcripts
 from muarl.measure.monitors import Monitors, watched
 from muarl.scheduler import Group
+from muarl.suite import AnyDomain
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ class UsersWatched:
         lines: The run's metrics so far: a resumed run's monitors go on where they were.
     """
 
-    def __init__(self, domain: Domain, lines: Iterable[Mapping[str, Any]]) -> None:
-        self._reader = EpisodeReader(domain)
+    def __init__(self, domain: AnyDomain, lines: Iterable[Mapping[str, Any]]) -> None:
+        self._domain = domain
         self._monitors = Monitors()
         for line in lines:
             if line["kind"] == "iteration" and "users" in line:
@@ -43,7 +43,7 @@ class UsersWatched:
         episodes = [episode for group in groups for episode in group.episodes]
 
         def look() -> dict[str, float | None]:
-            return watched(self._reader.read(episodes))
+            return watched(transcripts(self._domain, episodes))
 
         figures = await anyio.to_thread.run_sync(look)
         _log.info("users in iteration %d: %s", iteration, _in_words(figures))

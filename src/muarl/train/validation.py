@@ -97,7 +97,7 @@ class Validation:
             temperature=spec.temperature,
             load=load_of(policy),
         )
-        summary = summarise(episodes, seed=at.run.seed)
+        summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
         value = _comparable(summary.success.value)
         is_best = all(value > other for other in self._found.values())
         if is_best:

@@ -112,6 +112,26 @@ async def test_a_dialogue_in_which_nothing_ran_or_too_late_earns_0(domain):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [
+        (
+            "en-multi-step-base-food-15",
+            "[\"Error during execution: FoodPlatform.check_balance() got an unexpected keyword argument 'nobody'\"]",
+        ),
+        ("en-multi-turn-base-message-food-15", str(list("Error during execution: {str(e)}"))),
+    ],
+)
+async def test_an_error_is_read_as_upstream_words_it_and_nothing_stands_before_it(
+    domain, name, reads
+):
+    made = domain(name)
+    async with made.server.session(made.world_for(made.tasks("test")[0])) as session:
+        result = await session.call(ToolCall("c", "check_balance", {"nobody": 1}))
+    assert result.as_message().content == reads
+
+
+@pytest.mark.anyio
 async def test_functions_are_offered_with_json_schemas_as_published(domain):
     tools = {tool.name: tool for tool in await domain("en-multi-step-base-food-15").tools()}
     assert len(tools) == 15

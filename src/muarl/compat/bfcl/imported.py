@@ -113,8 +113,9 @@ class Imported:
                 state = {name: world[name]} if name in world else {}
                 sandbox = Sandbox(state, self._upstream, self._origin.version)
                 answer = sandbox.call(written(params.name, params.arguments or {}))
-                # Never as an error: the agent reads what upstream answers, and nothing before it.
-                return CallToolResult(content=[TextContent(type="text", text=answer.text)])
+                return CallToolResult(
+                    content=[TextContent(type="text", text=answer.text)], is_error=answer.is_error
+                )
 
             return Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,6 +16,7 @@ from muarl.compat.tau.databases import tau1_kit, tau2_made
 from muarl.compat.tau.ending import tau1_unscored, tau2_unscored
 from muarl.compat.tau.environment import Task, Tau2Environment
 from muarl.compat.tau.evaluator import Tau2Verdict, judged, must_be_said, reward_basis
+from muarl.compat.tau.expert import GoldExpert
 from muarl.compat.tau.hashing import TAU1, TAU2
 from muarl.compat.tau.published import (
     as_id,
@@ -45,6 +47,9 @@ WORLD, TASKS, SPLITS, TOOLS, DEVICE_WORLD, ORIGIN = (
 
 _SAID = ("COMMUNICATE", "NL_ASSERTION")
 """Components that ask what was said, which the paper's training rule drops."""
+
+Scored = tuple[float, str, str]
+"""A score, why, and what it leaves out."""
 
 
 class _Imported(ABC):
@@ -80,6 +85,12 @@ class _Imported(ABC):
     def tasks(self, split: str, _seed: int, _count: int) -> list[TaskSpec]:
         """The published tasks of a split, in their order."""
         return [self._task(split, name) for name in self._json(SPLITS)[split]]
+
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
+    ) -> GoldExpert:
+        """Who plays the gold calls; a domain whose user acts as well has none."""
+        return GoldExpert(task, imperfections)
 
     @abstractmethod
     def _task(self, split: str, name: str) -> TaskSpec:
@@ -184,11 +195,11 @@ class Tau2(_Imported):
             return ()
         return list(judged_by(judge, task["evaluation_criteria"].get("nl_assertions") or ()))
 
-    def reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
+    def reward(self, evidence: Evidence, task: str) -> Scored:
         """tau2-bench's reward but for NL_ASSERTION, for which there are judges."""
         return self._scored(evidence, task, ())
 
-    def training_reward(self, evidence: Evidence, task: str) -> tuple[float, str]:
+    def training_reward(self, evidence: Evidence, task: str) -> Scored:
         """The same where what must be said does not count."""
         return self._scored(evidence, task, _SAID)
 
@@ -202,21 +213,21 @@ class Tau2(_Imported):
         told = f"{sum(met)} of {len(met)} assertions and gold calls are met"
         return (sum(met) / len(met) if met else None), told
 
-    def _scored(self, evidence: Evidence, name: str, without: Sequence[str]) -> tuple[float, str]:
+    def _scored(self, evidence: Evidence, name: str, without: Sequence[str]) -> Scored:
         task = self.published[name]
         if unscored := tau2_unscored(evidence):
-            return 0.0, unscored
+            return 0.0, unscored, ""
         try:
             verdict = self._verdict(evidence, task)
         except Refused as refused:  # upstream's evaluation stops here, and gives no reward
-            return 0.0, f"an assertion raised: {refused}"
+            return 0.0, f"an assertion raised: {refused}", ""
         basis = [part for part in reward_basis(task) if part not in without]
         told = ", ".join(
             f"{part} {score:g}" for part, score in verdict.components().items() if part in basis
         )
         open_ = "NL_ASSERTION" in basis and self._json(ORIGIN)["judge"] is None
         unjudged = open_ and task["evaluation_criteria"].get("nl_assertions")
-        return verdict.reward(basis), f"{told}; {self.NOT_JUDGED}" if unjudged else told
+        return verdict.reward(basis), told, self.NOT_JUDGED if unjudged else ""
 
     def _verdict(self, evidence: Evidence, task: Task) -> Tau2Verdict:
         calls = [

@@ -58,8 +58,7 @@ def _names(made: Made) -> list[str]:
     names = ["serve", "tasks", "reward", "training_reward"]
     if made.generation == "Tau2":
         names.append("partial")
-    if made.user_writes is not None:
-        names.append("serve_user")
+    names.append("expert" if made.user_writes is None else "serve_user")
     if made.syncs:
         names.append("sync")
     return names
@@ -116,6 +115,7 @@ def _yaml(made: Made, splits: Mapping[str, Sequence[str]]) -> str:
             },
         ),
         ("personas", {"official": {"style": "As the benchmark's own prompt has her."}}),
+        *([("expert", "tools.py:expert")] if made.user_writes is None else []),
         ("reward", [{"gold_world": True}]),
         ("benchmark", {"name": made.benchmark, "unsolved": made.unsolved}),
     ]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from muarl.data.export.rows import Row
 from muarl.record.saving import saving
 
-What = Literal["episodes", "samples"]
+What = Literal["episodes", "samples", "dialogues"]
 
 _ROWS_PER_BATCH = 256
 """Rows in memory at once, and in one row group: some megabytes of tokens."""
@@ -37,6 +37,7 @@ _RESULTS = pa.list_(
             ("score", pa.float64()),
             ("reason", pa.string()),
             ("evidence", pa.string()),
+            ("caveat", pa.string()),
         ]
     )
 )
@@ -59,7 +60,55 @@ _MESSAGE = pa.struct(
 )
 _CHANGE = pa.struct([(name, pa.string()) for name in ("path", "kind", "before", "after")])
 
+_PROVENANCE = pa.struct(
+    [
+        ("made_by", pa.string()),
+        ("domain", pa.string()),
+        ("content_hash", pa.string()),
+        ("split", pa.string()),
+        ("task_id", pa.string()),
+        ("task_hash", pa.string()),
+        ("run_seed", pa.int64()),
+        ("sample", pa.int64()),
+        ("agent", pa.string()),
+        ("user", pa.string()),
+        ("persona", pa.string()),
+    ]
+)
+_RULINGS = pa.list_(
+    pa.struct(
+        [
+            ("judge", pa.string()),
+            ("family", pa.string()),
+            ("criterion", pa.string()),
+            ("holds", pa.bool_()),
+            ("evidence", pa.string()),
+            ("reason", pa.string()),
+        ]
+    )
+)
+_REVIEWS = pa.list_(
+    pa.struct([("reviewer", pa.string()), ("accepts", pa.bool_()), ("comment", pa.string())])
+)
+_VERIFICATION = pa.struct(
+    [
+        ("passed", pa.list_(pa.string())),
+        ("reward", pa.float64()),
+        ("rulings", _RULINGS),
+        ("reviews", _REVIEWS),
+    ]
+)
+
 SCHEMAS: dict[What, Any] = {
+    "dialogues": pa.schema(
+        [
+            ("messages", pa.list_(_MESSAGE)),
+            ("tools", pa.string()),
+            ("licence", pa.string()),
+            ("provenance", _PROVENANCE),
+            ("verification", _VERIFICATION),
+        ]
+    ),
     "samples": pa.schema(
         [
             *_IDENTITY,

@@ -80,7 +80,7 @@ def episode_rows(
             "advantage": advantage.get(episode.key),
             "rewards": [_result(result) for result in episode.rewards],
             "metrics": [_result(result) for result in episode.metrics],
-            "messages": list(_messages(episode)),
+            "messages": list(chat_messages(episode)),
             "tools": _json([tool.as_function() for tool in episode.tools]),
             "changes": [_change(change) for change in episode.changes],
             "num_turns": len(episode.turns),
@@ -122,7 +122,7 @@ def _tokens(sample: Sample) -> Row:
     }
 
 
-def _messages(episode: Episode) -> Iterator[Row]:
+def chat_messages(episode: Episode) -> Iterator[Row]:
     """The conversation as the policy's template saw it, and what the user said last."""
     yield from map(_message, with_rules(episode.system))
     yield _message(Message("user", episode.opening.text))
@@ -162,6 +162,7 @@ def _result(result: PredicateResult) -> Row:
         "score": result.score,
         "reason": result.reason,
         "evidence": result.evidence,
+        "caveat": result.caveat,
     }
 
 

@@ -265,7 +265,8 @@ class _Prover:
                 runs.append((task, run))
                 self._used |= run.tools
             for task in tasks if benchmark is None else ():
-                self._note(await reach_findings(subject, task, public, reads))
+                gold = self._gold[task.id]
+                self._note(await reach_findings(subject, task, public, reads, gold))
                 self._note(deed_findings(subject, task))
         if len(self.proof.findings) == before:
             self._note(await again_findings(subject, runs))

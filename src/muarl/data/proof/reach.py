@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.data.proof.gold import GoldRun
 from muarl.data.proof.reads import Reads
 from muarl.data.proof.values import calls_of, facts_of
 from muarl.messages import ToolCall, ToolSpec
@@ -35,7 +36,7 @@ def public_words(subject: Subject, tools: Sequence[ToolSpec]) -> Known:
 
 
 async def reach_findings(
-    subject: Subject, task: TaskSpec, public: Known, reads: Reads
+    subject: Subject, task: TaskSpec, public: Known, reads: Reads, gold: GoldRun
 ) -> list[ProofFinding]:
     """Values in the agent's gold calls that a persona neither tells nor leads to.
 
@@ -44,11 +45,12 @@ async def reach_findings(
         task: The task.
         public: What every agent knows; see `public_words`.
         reads: Tools of either side that only look.
+        gold: Its gold calls, and what they were answered.
 
     Raises:
         ToolServerError: The server did not start, or died.
     """
-    needed = [at for at in _needed(task) if not public.hold(at[2])]
+    needed = [need for need in _unanswered(gold) if not public.hold(need[2])]
     found = []
     for persona in task.personas:
         named = _told(subject, task, persona)
@@ -67,10 +69,15 @@ async def reach_findings(
     return found
 
 
-def _needed(task: TaskSpec) -> Iterator[Need]:
-    for index, call in enumerate(task.gold):
+def _unanswered(gold: GoldRun) -> Iterator[Need]:
+    """What the agent's gold calls need and no gold call before was answered with."""
+    answers = Known()
+    for index, (call, answer) in enumerate(gold.made):
         for name, text in values_in(call.arguments) if call.by == "agent" else ():
-            yield index, name, text
+            if not answers.hold(text):
+                yield index, name, text
+        if call.by == "agent":
+            answers.add(answer.content)
 
 
 def _told(subject: Subject, task: TaskSpec, persona: str) -> dict[str, list[str]]:

@@ -115,7 +115,7 @@ function scoreText(value) {
   return [h("b", {}, percent(interval(value)?.value)), " ", h("span", { class: "range" }, rangeText(value))];
 }
 
-/** One row per temperature, then per persona: numbers, and the same drawn on one scale. */
+/** One row per temperature, then per domain and persona: numbers, and the same drawn on one scale. */
 function evalTable(data, found) {
   const phases = [...new Set(data.evals.map((line) => line.phase))];
   const temperatures = [...new Set(data.evals.map((line) => line.temperature))];
@@ -126,6 +126,9 @@ function evalTable(data, found) {
   const personas = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_persona || {})))];
   const personaRows = personas.map((persona) => evalRow(persona,
     phases.map((phase) => at(phase, found.temperature)?.by_persona?.[persona]), floor));
+  const domains = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_row || {})))];
+  const domainRows = domains.map((name) => evalRow(name,
+    phases.map((phase) => at(phase, found.temperature)?.by_row?.[name]), null));
   const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, String(line.name ?? "unnamed").replaceAll("_", " ")),
     h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
@@ -133,7 +136,7 @@ function evalTable(data, found) {
   return h("div", { class: "scroll" }, h("table", { class: "evals" },
     h("thead", {}, h("tr", {}, h("td"), phases.map((phase, i) => h("th", { scope: "col" }, swatchDot(i, phases.length), phaseName(phase))),
       h("th", { scope: "col", class: "scale" }, ["0", "50 %", "100 %"].map((text) => h("span", {}, text))))),
-    group("all dialogues", rows), group(`by persona, ${temperatureName(found.temperature)}`, personaRows),
+    group("all dialogues", rows), group(`by domain, ${temperatureName(found.temperature)}`, domainRows), group(`by persona, ${temperatureName(found.temperature)}`, personaRows),
     group("trivial policies (the floor)", floorRows)));
 }
 
