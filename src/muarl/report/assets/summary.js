@@ -128,7 +128,7 @@ function evalTable(data, found) {
     phases.map((phase) => at(phase, found.temperature)?.by_persona?.[persona]), floor));
   const domains = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_row || {})))];
   const domainRows = domains.map((name) => evalRow(name,
-    phases.map((phase) => at(phase, found.temperature)?.by_row?.[name]), null));
+    phases.map((phase) => at(phase, found.temperature)?.by_row?.[name]?.success), null));
   const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, String(line.name ?? "unnamed").replaceAll("_", " ")),
     h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
