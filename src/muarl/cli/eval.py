@@ -159,8 +159,8 @@ def run(args: argparse.Namespace) -> int:
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
-        for row, share in summary.by_row.items():
-            answer(f"  {row:<22} {share}")
+        for name, row in summary.by_row.items():
+            answer(f"  {name:<22} {row}")
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():
