@@ -67,6 +67,7 @@ def test_a_run_trains_and_evaluates_on_all_of_them_and_is_taken_up(folder: Path,
     played = [line for line in lines(out, "eval") if line["phase"] == "final"]
     assert set(played[0]["by_row"]) == {"desk", "phone"}
     assert played[0]["n"] == 2
+    assert played[0]["by_row"]["phone"]["success"]["n"] == 1
     assert {line["name"] for line in lines(out, "floor")} >= {"do_nothing", "ask_for_everything"}
     capsys.readouterr()
     assert main(["replay", str(out)]) == 0  # each on its own domain's tools
@@ -120,6 +121,16 @@ def test_an_overlap_is_refused_or_accepted_with_its_reason_and_reported(folder, 
     assert main([*say, "--set", accepted, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["overlap"]["accepted"], said["overlap"]["tasks"]) == ("As the paper did.", 2)
+
+
+def test_weights_beside_a_curriculum_are_refused(folder: Path) -> None:
+    suite = folder / "both.yaml"
+    suite.write_text(
+        suite.read_text().replace("row: phone", "weight: 2").replace("}}\n", "}, weight: 1}\n", 1)
+    )
+    run = load_run(folder / "run.yaml", settings=["grpo.curriculum={half: {}}"])
+    with pytest.raises(SpecError, match="weights and a curriculum both say what is drawn"):
+        refuse_unfit(run, load_domain_of(run))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30))

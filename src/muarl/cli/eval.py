@@ -1,5 +1,7 @@
 """`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals.
 
+Beside it stand what scores leave out, pass^k where tasks are tried several times, and means of metrics.
+
 `muarl eval GRID.yaml`: several policies with several users on the same tasks: success, pass^k,
 differences paired by task, and how much of what training gained is kept with users that it was not
 trained with. docs/generalisation.md says what that means.
@@ -159,8 +161,8 @@ def run(args: argparse.Namespace) -> int:
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
-        for row, share in summary.by_row.items():
-            answer(f"  {row:<22} {share}")
+        for name, row in summary.by_row.items():
+            answer(f"  {name:<22} {row}")
         for persona, share in summary.by_persona.items():
             answer(f"  {persona:<12} {share}")
         for user, share in summary.by_user.items():

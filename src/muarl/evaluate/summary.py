@@ -29,6 +29,21 @@ def succeeded(episode: Episode) -> bool:
     return episode.reward is not None and episode.reward >= _FULL_REWARD
 
 
+class Row(msgspec.Struct, frozen=True):
+    """What an evaluation found of one domain of several; attributes as of `EvalSummary`."""
+
+    success: Interval
+    pass_hat: dict[int, Interval]
+    metrics: dict[str, Interval]
+
+    def __str__(self) -> str:
+        most = max(self.pass_hat, default=0)
+        passed = [f"pass^{most} {self.pass_hat[most]}"] if most else []
+        return "  ".join(
+            [str(self.success), *passed, *(f"{n} {v}" for n, v in self.metrics.items())]
+        )
+
+
 class EvalSummary(msgspec.Struct, frozen=True):
     """What an evaluation found.
 
@@ -39,7 +54,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         reward: Mean reward; differs from `success` where predicates give parts of it.
         by_persona: Success per persona.
         by_user: Success per user of a pool; empty where the run has one user.
-        by_row: Success per domain of a suite, or per what it calls them; empty for one domain.
+        by_row: Row of each domain of a suite, or per what it calls them; empty for one domain.
         removed: What user faults took out of all this.
         turns: Mean policy messages per episode.
         sampled_tokens: Mean sampled tokens per episode.
@@ -65,7 +80,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
     confirmed: Interval
     outcomes: dict[str, int]
     by_user: dict[str, Interval] = {}
-    by_row: dict[str, Interval] = {}
+    by_row: dict[str, Row] = {}
     removed: Removal = Removal()
     pass_hat: dict[int, Interval] = {}
     metrics: dict[str, Interval] = {}
@@ -121,7 +136,8 @@ def summarise(
             for user in sorted({e.user for e in scored if e.user})
         },
         by_row={
-            row: _success(of_row, seed) for row, of_row in sorted(_by_row(scored, row_of).items())
+            row: Row(_success(of_row, seed), _pass_hat(of_row, seed), _metrics(of_row, seed))
+            for row, of_row in sorted(_by_row(scored, row_of).items())
         },
         removed=removal.found(),
         pass_hat=_pass_hat(scored, seed),

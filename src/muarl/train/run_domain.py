@@ -120,6 +120,9 @@ def _findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
                 f"{tasks} {'task' if tasks == 1 else 'tasks'}; write at most {tasks}"
             )
             yield Finding(("grpo", "tasks_per_iteration"), message)
+        if spec.grpo.curriculum is not None and domain.weights(domain.tasks(spec.grpo.split)):
+            message = "the suite's weights and a curriculum both say what is drawn; leave one out"
+            yield Finding(("grpo", "curriculum"), message)
     if spec.cold_start is not None and spec.cold_start.file is not None:
         yield from _evaluated(run, domain, spec.cold_start.file)
     elif spec.cold_start is not None:

@@ -90,7 +90,14 @@ function heroFigure({ temperature, before, after }, heldOut) {
     h("p", { class: "note" }, `${number(episodes.n)} ${heldOut ? "held-out dialogues per evaluation" : "dialogues"}`
       + (isNumber(temperature) ? `, sampled at ${temperatureName(temperature)}` : "")
       + (isNumber(episodes.faults) ? `; ${number(before.faults + (after ? after.faults : 0))} faults, not counted` : "")
-      + ". Ranges are 95 % intervals."));
+      + ". Ranges are 95 % intervals."), caveats(episodes));
+}
+
+/** What scores leave out, such as a part that nobody judged. */
+function caveats({ n, caveats: found }) {
+  const told = found && typeof found === "object" ? Object.entries(found) : [];
+  return told.filter(([, count]) => isNumber(count)).map(([what, count]) =>
+    h("p", { class: "note caveat" }, `${number(count)} of ${number(n)} scores leave something out: ${what}`));
 }
 
 function rangeText(value) {
@@ -128,7 +135,7 @@ function evalTable(data, found) {
     phases.map((phase) => at(phase, found.temperature)?.by_persona?.[persona]), floor));
   const domains = [...new Set(data.evals.flatMap((line) => Object.keys(line.by_row || {})))];
   const domainRows = domains.map((name) => evalRow(name,
-    phases.map((phase) => at(phase, found.temperature)?.by_row?.[name]), null));
+    phases.map((phase) => at(phase, found.temperature)?.by_row?.[name]?.success), null));
   const floorRows = data.floors.map((line) => h("tr", {}, h("th", { scope: "row" }, String(line.name ?? "unnamed").replaceAll("_", " ")),
     h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
