@@ -224,6 +224,12 @@ class Expert(AgentScript):
             )
         )
 
+    def _lost_bag(self, wish: Wish) -> Talk[str]:
+        yield from self._trip(wish)
+        summary = f"lost a bag on the trip booked as {wish.reservation_id}"
+        yield from self.use("transfer_to_human", summary=summary)
+        raise AssertionError("the conversation is over")
+
     # --- what is needed for it --------------------------------------------------------------------
 
     def _trip(self, wish: Wish) -> Talk[Record]:

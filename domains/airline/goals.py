@@ -349,6 +349,20 @@ def ask_price(scene: Scene) -> Wish:
     )
 
 
+@goals.goal(weight=1.5, last=True)
+def lost_bag(scene: Scene) -> Wish:
+    """Something for a person: a bag that got lost."""
+    trip = Trip(scene, is_flown)
+    hand_over = call("transfer_to_human", summary=f"lost a bag on the trip booked as {trip.key}")
+    return Wish(
+        ask="lost_bag",
+        words=f"you want somebody to look for a bag that got lost on {trip.named.removesuffix(',')}",
+        facts=trip.facts,
+        gold=[*trip.calls, hand_over],
+        reward=[PredicateSpec(called=Called(tool="transfer_to_human"))],
+    )
+
+
 @goals.goal(weight=4, first=True)
 def changed(scene: Scene) -> Wish:
     """She changes her mind when she is asked to confirm."""

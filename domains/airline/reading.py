@@ -14,6 +14,7 @@ TRAVELLER = re.compile(r"\bT\d{5}\b")
 BORN = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
 _INTENTS = {
+    "lost_bag": r"\blost\b",
     "ask_price": r"\bhow much\b|\bwhat would it cost\b|\bprice\b",
     "complain": r"\b(compensation|make up for)\b",
     "rename": r"\b(spelt|spelling|name)\b",

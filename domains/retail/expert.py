@@ -43,7 +43,6 @@ class Expert(AgentScript):
         self._customer: Record = {}
         self._customer_id = ""
         self._orders: dict[str, Record] = {}
-        self._knows_numbers = True
         self._is_current = False
 
     def script(self, heard: str) -> Talk[None]:
@@ -212,9 +211,8 @@ class Expert(AgentScript):
 
     def _order(self, wish: Wish) -> Talk[Record]:
         """The order that is meant, looked up; asked for, or found by what is in it."""
-        if not wish.order_id and self._knows_numbers:
+        if not wish.order_id:
             wish.order_id = order_in((yield from self.ask("Which order is it?")))
-            self._knows_numbers = bool(wish.order_id)
         if wish.order_id:
             order: Record = yield from self._look_up(wish.order_id)
             if order["customer_id"] != self._customer_id:

@@ -1,303 +1,537 @@
-"""What customers of the shop may want, each with the call that does it or the rule that forbids it."""
+"""What customers may want, as goals: tasks are composed of them and proved one by one."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any
 
-from muarl.spec import GoldCallSpec
+from muarl.goals import Goals, Scene, Unfit, Wish, call
+from muarl.spec import GoldCallSpec, PredicateSpec
+from muarl.spec.predicate import Called, Said
+from muarl.world import World, plain
 
-from .shopper import Goal, Record, Shopper, in_words
-from .world import TODAY, address
+from .world import TODAY, Record, address, split_of
 
+Calls = list[GoldCallSpec]
 RETURN_DAYS = timedelta(days=30)
 GOOD_REASONS = ("no longer needed", "ordered by mistake")
 BAD_REASONS = ("cheaper elsewhere", "takes too long")
-
-Maker = Callable[[Shopper, bool], Goal | None]
-
-
-def _cancel(shopper: Shopper, refused: bool) -> Goal | None:
-    badly = refused and shopper.rng.random() < 0.5
-    statuses = ("shipped", "delivered") if refused and not badly else ("pending",)
-    for order_id, _ in shopper.orders(*statuses):
-        reason = shopper.rng.choice(BAD_REASONS if badly else GOOD_REASONS)
-        return Goal(
-            "cancel",
-            {"order_id": order_id, "reason": reason},
-            f"cancel {{order}}; your reason: {reason}",
-            None if refused else _call("cancel_order", order_id=order_id, reason=reason),
-            order_id=order_id,
-        )
-    return None
+NO_EMAIL = 0.25
+"""Share of customers who do not remember their email address."""
+FORGOTTEN = 0.35
+"""Share of orders that a customer knows only by what is in them."""
 
 
-def _give_back(shopper: Shopper, refused: bool) -> Goal | None:
-    rng = shopper.rng
-    for order_id, order in shopper.orders(
-        "delivered", *(("pending", "shipped") if refused else ())
-    ):
-        lines = rng.sample(order["lines"], min(len(order["lines"]), rng.choice((1, 1, 2))))
-        original = order["payments"][0]["payment_id"]
-        key, method = shopper.method(order)
-        wrong_method = key != original and not key.startswith("gift")
-        if refused != (wrong_method or not _returnable(order, lines)):
-            continue
-        items = tuple(line["name"] for line in lines)
-        item = " and ".join(items)
-        call = _call(
-            "return_items",
-            order_id=order_id,
-            item_ids=[line["item_id"] for line in lines],
-            refund_to=key,
-        )
-        return Goal(
-            "give_back",
-            {"order_id": order_id, "item": item, "refund_to": method},
-            f"return the {item} of {{order}}, refunded to your {method}",
-            None if refused else call,
-            order_id=order_id,
-            items=items,
-        )
-    return None
-
-
-def _swap(shopper: Shopper, refused: bool) -> Goal | None:
-    rng = shopper.rng
-    statuses = ("pending", "delivered", *(("shipped",) if refused else ()))
-    for order_id, order in shopper.orders(*statuses):
-        both = len(order["lines"]) > 1 and rng.random() < 0.25
-        lines = rng.sample(order["lines"], 2 if both else 1)
-        want = "cheapest" if both else _want(rng, shopper, lines[0])
-        new = [_wanted(shopper.world, line, want) for line in lines]
-        key, method = shopper.method(order)
-        why_not = order["status"] == "shipped" or None in new
-        why_not |= order["status"] == "pending" and order["items_changed"]
-        why_not |= order["status"] == "delivered" and not _returnable(order, lines)
-        if not why_not:
-            difference = sum(
-                _variants(shopper.world, line)[new_id]["price"] - line["price"]
-                for line, new_id in zip(lines, new, strict=True)
-            )
-            why_not = not _covers(shopper, key, difference)
-        if refused != why_not:
-            continue
-        items = tuple(line["name"] for line in lines)
-        item = " and ".join(items)
-        call = _call(
-            "exchange_items" if order["status"] == "delivered" else "swap_items",
-            order_id=order_id,
-            item_ids=[line["item_id"] for line in lines],
-            new_item_ids=new,
-            payment_id=key,
-        )
-        return Goal(
-            "swap",
-            {"order_id": order_id, "item": item, "want": want, "pay_with": method},
-            f"swap the {item} of {{order}} for the {want} one, the difference on your {method}",
-            None if refused else call,
-            order_id=order_id,
-            items=items,
-        )
-    return None
-
-
-def _redirect(shopper: Shopper, refused: bool) -> Goal | None:
-    boxed = refused and shopper.rng.random() < 0.5
-    for order_id, _ in shopper.orders("shipped" if refused and not boxed else "pending"):
-        place = address(shopper.rng)
-        if boxed:
-            place["street"] = f"PO Box {shopper.rng.randint(10, 990)}"
-        call = _call("change_delivery_address", order_id=order_id, **place)
-        return Goal(
-            "redirect",
-            {"order_id": order_id, "address": in_words(place)},
-            f"have {{order}} delivered to {in_words(place)} instead",
-            None if refused else call,
-            order_id=order_id,
-        )
-    return None
-
-
-def _redirect_home(shopper: Shopper, refused: bool) -> Goal | None:
-    home = dict(shopper.customer["address"])
-    for order_id, order in shopper.orders("shipped" if refused else "pending"):
-        if order["address"] != home or refused:
-            call = _call("change_delivery_address", order_id=order_id, **home)
-            return Goal(
-                "redirect_home",
-                {"order_id": order_id},
-                "have {order} delivered to your home address",
-                None if refused else call,
-                order_id=order_id,
-            )
-    return None
-
-
-def _move(shopper: Shopper, refused: bool) -> Goal | None:
-    place = address(shopper.rng)
-    if refused:
-        place["street"] = f"PO Box {shopper.rng.randint(10, 990)}"
-    call = _call("change_home_address", customer_id=shopper.customer_id, **place)
-    return Goal(
-        "move",
-        {"address": in_words(place)},
-        f"have your home address changed to {in_words(place)}; orders stay as they are",
-        None if refused else call,
+def customer(scene: Scene) -> tuple[str, bool]:
+    """Who asks, and whether she knows her email address; she tells who she is when she is asked."""
+    everybody = enumerate(scene.world["customers"])
+    customer_id = scene.pick(
+        [c for at, c in everybody if split_of(at) == scene.split], any_split=True
     )
+    made = scene.world["customers"][customer_id]
+    scene.tell("full_name", made["full_name"], "your name is {full_name}", "on_request")
+    scene.tell("postcode", made["address"]["postcode"], "your postcode is {postcode}", "on_request")
+    by_email = scene.rng.random() >= NO_EMAIL
+    if by_email:
+        scene.tell("email", made["email"], "your email address is {email}", "on_request")
+    else:
+        scene.remark("you do not remember your email address")
+    return customer_id, by_email
 
 
-def _repay(shopper: Shopper, refused: bool) -> Goal | None:
-    for order_id, order in (
-        shopper.orders("shipped", "pending") if refused else shopper.orders("pending")
-    ):
-        key, method = shopper.method(order, other=True)
-        if not key:
-            continue
-        owed = sum(line["price"] for line in order["lines"])
-        if refused == (order["status"] == "pending" and _covers(shopper, key, owed)):
-            continue
-        return Goal(
-            "repay",
-            {"order_id": order_id, "pay_with": method},
-            f"pay for {{order}} with your {method} instead",
-            None if refused else _call("change_payment", order_id=order_id, payment_id=key),
-            order_id=order_id,
-        )
-    return None
+goals = Goals(wishes={1: 0.35, 2: 0.4, 3: 0.25}, begin=customer)
 
 
-def _how_much_back(shopper: Shopper, refused: bool) -> Goal | None:
-    for order_id, order in () if refused else shopper.orders("delivered"):
-        if len(order["lines"]) > 1 and _returnable(order, order["lines"]):
-            lines = shopper.rng.sample(order["lines"], 2)
-            items = tuple(line["name"] for line in lines)
-            item = " and ".join(items)
-            return Goal(
-                "how_much_back",
-                {"order_id": order_id, "item": item},
-                f"know how much you would get back for the {item} of {{order}}",
-                said=f"{sum(line['price'] for line in lines):.2f}",
-                order_id=order_id,
-                items=items,
-            )
-    return None
+# --- what there is to choose from -----------------------------------------------------------------
 
 
-def _cheapest(shopper: Shopper, refused: bool) -> Goal | None:
-    product = _product(shopper)
-    prices = [variant["price"] for variant in product["variants"].values() if variant["stock"]]
-    return (
-        None
-        if refused or not prices
-        else Goal(
-            "cheapest",
-            {"item": product["name"]},
-            f"know what the cheapest {product['name']} in stock costs",
-            said=f"{min(prices):.2f}",
-        )
-    )
-
-
-def _how_many(shopper: Shopper, refused: bool) -> Goal | None:
-    product = _product(shopper)
-    count = sum(variant["stock"] > 0 for variant in product["variants"].values())
-    return (
-        None
-        if refused
-        else Goal(
-            "how_many",
-            {"item": product["name"]},
-            f"know how many variants of the {product['name']} are in stock",
-            said=str(count),
-        )
-    )
-
-
-def _repair(shopper: Shopper, refused: bool) -> Goal | None:
-    for order_id, order in () if refused else shopper.orders("delivered"):
-        item = shopper.rng.choice(order["lines"])["name"]
-        return Goal(
-            "repair",
-            {"order_id": order_id, "item": item},
-            f"have the {item} of {{order}} repaired, for it broke",
-            _call("transfer_to_human", summary=f"{item} of order {order_id} is to be repaired"),
-            order_id=order_id,
-            items=(item,),
-        )
-    return None
-
-
-MAKERS: dict[str, Maker] = {
-    "cancel": _cancel,
-    "give_back": _give_back,
-    "swap": _swap,
-    "redirect": _redirect,
-    "redirect_home": _redirect_home,
-    "move": _move,
-    "repay": _repay,
-    "how_much_back": _how_much_back,
-    "cheapest": _cheapest,
-    "how_many": _how_many,
-    "repair": _repair,
-}
-
-
-def ask_for(shopper: Shopper, kind: str, *, refused: bool) -> Goal | None:
-    """Something of a kind that she can ask for, and gets or is refused; None if there is nothing."""
-    made = MAKERS[kind](shopper, refused)
-    if made is not None and made.order_id:
-        shopper.used.add(made.order_id)
+def me(scene: Scene) -> Record:
+    """The customer, as she is by then."""
+    made: Record = plain(scene.world["customers"][scene.who[0]])
     return made
 
 
-def _call(tool: str, **arguments: Any) -> GoldCallSpec:
-    return GoldCallSpec(tool=tool, arguments=arguments)
+def identified(scene: Scene) -> Calls:
+    """The first thing that is to be done, once in a dialogue."""
+    if scene.wish:
+        return []
+    customer_id, by_email = scene.who
+    made = scene.start["customers"][customer_id]
+    if by_email:
+        find = call("find_customer_by_email", email=made["email"])
+    else:
+        postcode = made["address"]["postcode"]
+        find = call("find_customer_by_name", full_name=made["full_name"], postcode=postcode)
+    return [find, call("get_customer", customer_id=customer_id)]
 
 
-def _returnable(order: Record, lines: list[Record]) -> bool:
-    if order["status"] != "delivered" or any(line["clearance"] for line in lines):
+def method(
+    scene: Scene, fits: Callable[[str, Record], bool], original: str = ""
+) -> tuple[str, str]:
+    """A payment method of hers, and how she calls it."""
+    fitting = {key: made for key, made in me(scene)["payments"].items() if fits(key, made)}
+    if not fitting:
+        raise Unfit("she has no such payment method")
+    key = scene.rng.choice(list(fitting))
+    if key == original and scene.rng.random() < 0.5:
+        return key, "original payment"
+    card = fitting[key]["kind"] == "card"
+    return key, f"card ending {fitting[key]['last_four']}" if card else str(fitting[key]["kind"])
+
+
+def covers(amount: float) -> Callable[[str, Record], bool]:
+    """Tells which methods can pay an amount."""
+    return lambda _key, made: round(amount, 2) <= made.get("balance", amount)
+
+
+class Order:
+    """An order that a wish is about, and how she names it: by its number, or by what is in it.
+
+    Attributes:
+        lines: What of it she names, of those that `of` allows.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        fits: Callable[[Record], bool],
+        of: Callable[[Record], bool] = lambda line: True,
+        *,
+        count: int = 0,
+        owner: str = "",
+        known: str = "",
+    ) -> None:
+        """Find one.
+
+        Args:
+            scene: Where.
+            fits: Which may be meant.
+            of: Which of its lines may be meant.
+            count: Of how many lines she speaks.
+            owner: Whose it is, if it is not hers.
+            known: The one that she has spoken of, and speaks of once more.
+        """
+        orders = list(scene.world["customers"][owner or scene.who[0]]["orders"])
+        made = {key: plain(scene.world["orders"][key]) for key in orders}
+        fitting = [key for key in orders if fits(made[key])]
+        if known and known not in fitting:
+            raise Unfit("it cannot be had with this order")
+        self.key = known or scene.pick(fitting, any_split=True)
+        self.record = made[self.key]
+        self.original = str(self.record["payments"][0]["payment_id"])
+        named = [line for line in self.record["lines"] if of(line)]
+        if len(named) < count:
+            raise Unfit("there is too little in the order")
+        forgotten = not (owner or known) and scene.rng.random() < FORGOTTEN
+        self.lines: list[Record] = scene.rng.sample(named, max(count, int(forgotten)))
+        self.facts = {"order_id": self.key}
+        self.named = "order {order_id}"
+        self.calls = [*identified(scene), call("get_order", order_id=self.key)]
+        if self.lines:
+            self.facts["item"] = " and ".join(line["name"] for line in self.lines)
+        if forgotten:
+            self._forget(scene, orders)
+
+    def _forget(self, scene: Scene, orders: Sequence[str]) -> None:
+        """She knows only what is in it."""
+        names = {line["name"] for line in self.lines}
+
+        def holding(world: World) -> Iterator[str]:
+            for key in orders:
+                if {line["name"] for line in world["orders"][key]["lines"]} >= names:
+                    yield key
+
+        looks = [call("get_order", order_id=key) for key in orders]
+        scene.find("order_id", holding, by=[*identified(scene), *looks])
+        del self.facts["order_id"]
+        self.named = "the order with the {item}, whose number you do not know,"
+        self.calls = []
+
+    @property
+    def item_ids(self) -> list[str]:
+        """Numbers of what she names."""
+        return [line["item_id"] for line in self.lines]
+
+    def part(self) -> str:
+        """What she names of it, in words."""
+        return f"the {{item}} of {self.named.replace(' with the {item}', '')}"
+
+
+def is_open(order: Record) -> bool:
+    """Whether it can still be changed."""
+    return bool(order["status"] == "pending")
+
+
+def is_fresh(order: Record) -> bool:
+    """Whether it was delivered, and not too long ago."""
+    if order["status"] != "delivered":
         return False
     return TODAY - date.fromisoformat(order["delivered_on"]) <= RETURN_DAYS
 
 
-def _covers(shopper: Shopper, payment_id: str, amount: float) -> bool:
-    balance = shopper.customer["payments"][payment_id].get("balance")
-    return balance is None or round(amount, 2) <= balance
+def in_words(place: Mapping[str, str]) -> str:
+    """An address as customers write it."""
+    return f"{place['street']}, {place['city']} {place['postcode']}"
 
 
-def _product(shopper: Shopper) -> Record:
-    products = shopper.world["products"]
-    return products[shopper.rng.choice(list(products))]
+def wish(
+    ask: str, words: str, order: Order, gold: Calls, facts: Mapping[str, str] | None = None
+) -> Wish:
+    """Something about an order that she gets."""
+    return Wish(ask=ask, words=words, facts={**order.facts, **(facts or {})}, gold=gold)
 
 
-def _variants(world: Record, line: Record) -> Record:
-    return world["products"][line["product_id"]]["variants"]
+def forbidden(
+    ask: str, words: str, order: Order, deed: GoldCallSpec, facts: Mapping[str, str] | None = None
+) -> Wish:
+    """Something about an order that she is refused; it counts only if the agent has looked."""
+    looked = Called(tool="get_order", arguments={"order_id": order.key})
+    return Wish(
+        ask=ask,
+        words=words,
+        facts={**order.facts, **(facts or {})},
+        gold=order.calls,
+        forbidden=[deed],
+        reward=[PredicateSpec(called=looked)],
+    )
 
 
-def _want(rng: random.Random, shopper: Shopper, line: Record) -> str:
+# --- orders that are pending ----------------------------------------------------------------------
+
+
+def cancelled(scene: Scene, known: str = "") -> Wish:
+    """An order that she does not want any more."""
+    order = Order(scene, is_open, known=known)
+    reason = scene.rng.choice(GOOD_REASONS)
+    deed = call("cancel_order", order_id=order.key, reason=reason)
+    words = f"you want {order.named} to be cancelled; your reason: {{reason}}"
+    return wish("cancel", words, order, [*order.calls, deed], {"reason": reason})
+
+
+def redirected(scene: Scene, known: str = "") -> Wish:
+    """Another address."""
+    order = Order(scene, is_open, known=known)
+    place = address(scene.rng)
+    deed = call("change_delivery_address", order_id=order.key, **place)
+    words = f"you want {order.named} to be delivered to {{address}} instead"
+    return wish("redirect", words, order, [*order.calls, deed], {"address": in_words(place)})
+
+
+def paid_otherwise(scene: Scene, known: str = "") -> Wish:
+    """Another payment method."""
+    order = Order(scene, is_open, known=known)
+    owed = covers(sum(line["price"] for line in order.record["lines"]))
+    key, called = method(scene, lambda k, made: k != order.original and owed(k, made))
+    deed = call("change_payment", order_id=order.key, payment_id=key)
+    words = f"you want to pay for {order.named} with your {{pay_with}} instead"
+    return wish("repay", words, order, [*order.calls, deed], {"pay_with": called})
+
+
+# --- items ----------------------------------------------------------------------------------------
+
+
+def given_back(scene: Scene, known: str = "") -> Wish:
+    """A return within the thirty days."""
+    count = scene.rng.choice((1, 1, 2))
+    order = Order(scene, is_fresh, lambda line: not line["clearance"], count=count, known=known)
+    key, called = method(
+        scene, lambda k, made: k == order.original or made["kind"] == "gift card", order.original
+    )
+    deed = call("return_items", order_id=order.key, item_ids=order.item_ids, refund_to=key)
+    words = f"you want to return {order.part()}, refunded to your {{refund_to}}"
+    return wish("give_back", words, order, [*order.calls, deed], {"refund_to": called})
+
+
+def swapped(scene: Scene, known: str = "") -> Wish:
+    """Another variant: of what is pending, or of what was delivered."""
+
+    def fits(order: Record) -> bool:
+        return is_fresh(order) or (is_open(order) and not order["items_changed"])
+
+    count = scene.rng.choice((1, 1, 1, 2))
+    order = Order(scene, fits, lambda line: not line["clearance"], count=count, known=known)
+    want = "cheapest" if count == 2 else wanted(scene, order.lines[0])
+    looks = [call("get_product", product_id=line["product_id"]) for line in order.lines]
+    new = []
+    for line, look in zip(order.lines, looks, strict=True):
+        new.append(scene.find("new_item", meant(line, want), by=[*order.calls, look]))
+        order.calls = []
+    difference = sum(
+        variants(scene.world, line)[item_id]["price"] - line["price"]
+        for line, item_id in zip(order.lines, new, strict=True)
+    )
+    key, called = method(scene, covers(difference), order.original)
+    deed = call(
+        "swap_items" if is_open(order.record) else "exchange_items",
+        order_id=order.key,
+        item_ids=order.item_ids,
+        new_item_ids=new,
+        payment_id=key,
+    )
+    words = (
+        f"you want to swap {order.part()} for the {{want}} one, the difference on your {{pay_with}}"
+    )
+    return wish("swap", words, order, [deed], {"want": want, "pay_with": called})
+
+
+def variants(world: World, line: Record) -> Record:
+    """Variants of a product, by item."""
+    found: Record = plain(world["products"][line["product_id"]]["variants"])
+    return found
+
+
+def wanted(scene: Scene, line: Record) -> str:
     """What she would rather have: "cheapest", "cheapest teal", or "teal"."""
-    options = [variant["options"] for variant in _variants(shopper.world, line).values()]
-    values = sorted({value for option in options for value in option.values()})
-    kind = rng.choice(("cheapest", "cheapest of", "one", "one"))
+    options = [variant["options"] for variant in variants(scene.world, line).values()]
+    kind = scene.rng.choice(("cheapest", "cheapest of", "one", "one"))
     if kind == "cheapest":
         return kind
-    value = rng.choice(values)
-    return value if kind == "one" else f"cheapest {value}"
+    value = scene.rng.choice(sorted({value for option in options for value in option.values()}))
+    return str(value) if kind == "one" else f"cheapest {value}"
 
 
-def _wanted(world: Record, line: Record, want: str) -> str | None:
-    """The variant that is meant, if there is one in stock."""
+def meant(line: Record, want: str) -> Callable[[World], Iterator[str]]:
+    """Finds the variants that she may mean, among those in stock."""
     value = want.removeprefix("cheapest").strip()
-    fitting = []
-    for key, variant in _variants(world, line).items():
-        changed = [o for o, v in variant["options"].items() if line["options"][o] != v]
-        if want.startswith("cheapest"):
-            fits = not value or value in variant["options"].values()
-        else:
-            fits = len(changed) == 1 and variant["options"][changed[0]] == value
-        if fits and changed and variant["stock"]:
-            fitting.append((variant["price"], key))
-    return min(fitting)[1] if fitting else None
+
+    def fitting(world: World) -> Iterator[str]:
+        others = {
+            key: variant
+            for key, variant in variants(world, line).items()
+            if key != line["item_id"] and variant["stock"]
+        }
+        if not want.startswith("cheapest"):
+            return (key for key, variant in others.items() if differs_in(line, variant) == {value})
+        fits = [
+            key for key, made in others.items() if not value or value in made["options"].values()
+        ]
+        least = min((others[key]["price"] for key in fits), default=None)
+        return (key for key in fits if others[key]["price"] == least)
+
+    return fitting
+
+
+def differs_in(line: Record, variant: Record) -> set[str]:
+    """Values of a variant that are not those of a line."""
+    return {v for option, v in variant["options"].items() if line["options"][option] != v}
+
+
+@goals.goal(weight=0.8)
+def ask_refund(scene: Scene) -> Wish:
+    """How much a return would bring."""
+    order = Order(scene, is_fresh, lambda line: not line["clearance"], count=2)
+    amount = f"{sum(line['price'] for line in order.lines):.2f}"
+    words = f"you want to know how much you would get back for {order.part()}"
+    said = [PredicateSpec(said=Said(text=amount))]
+    return Wish(ask="how_much_back", words=words, facts=order.facts, gold=order.calls, reward=said)
+
+
+@goals.goal(weight=1.2, last=True)
+def repaired(scene: Scene) -> Wish:
+    """Something for a person: a repair."""
+    order = Order(scene, lambda made: made["status"] == "delivered", count=1)
+    hand_over = call(
+        "transfer_to_human", summary=f"{order.facts['item']} is to be repaired for her"
+    )
+    return Wish(
+        ask="repair",
+        words=f"{order.part().replace('the {item}', 'you want the {item}', 1)} to be repaired, for it broke",
+        facts=order.facts,
+        gold=[*order.calls, hand_over],
+        reward=[PredicateSpec(called=Called(tool="transfer_to_human"))],
+    )
+
+
+# --- the shop and the customer --------------------------------------------------------------------
+
+
+@goals.goal(weight=0.5)
+def ask_cheapest(scene: Scene) -> Wish:
+    """What the cheapest variant costs."""
+    product, looks = asked_product(scene, "cheapest")
+    price = min(variant["price"] for variant in product["variants"].values() if variant["stock"])
+    return Wish(
+        ask="cheapest",
+        words="you want to know what the cheapest {item} in stock costs",
+        facts={"item": product["name"]},
+        gold=looks,
+        say=[f"{price:.2f}"],
+    )
+
+
+@goals.goal(weight=0.5)
+def ask_number(scene: Scene) -> Wish:
+    """How many variants there are."""
+    product, looks = asked_product(scene, "number")
+    count = sum(variant["stock"] > 0 for variant in product["variants"].values())
+    return Wish(
+        ask="how_many",
+        words="you want to know how many variants of the {item} are in stock",
+        facts={"item": product["name"]},
+        gold=looks,
+        reward=[PredicateSpec(said=Said(text=str(count)))],
+    )
+
+
+def asked_product(scene: Scene, what: str) -> tuple[Record, Calls]:
+    """A product to ask about, what once in a dialogue, and the calls that show it."""
+    scene.pick([what], any_split=True)
+    products = enumerate(scene.world["products"])
+    product_id = scene.rng.choice([key for at, key in products if split_of(at) == scene.split])
+    looks = [call("list_products"), call("get_product", product_id=product_id)]
+    return plain(scene.world["products"][product_id]), [*identified(scene), *looks]
+
+
+@goals.goal(weight=0.8)
+def moved(scene: Scene) -> Wish:
+    """A new home."""
+    return _moved(scene, address(scene.rng), allowed=True)
+
+
+def _moved(scene: Scene, place: Mapping[str, str], *, allowed: bool) -> Wish:
+    scene.pick(["home"], any_split=True)
+    deed = call("change_home_address", customer_id=scene.who[0], **place)
+    looked = Called(tool="get_customer")
+    return Wish(
+        ask="move",
+        words="you want your home address to be changed to {address}; orders stay as they are",
+        facts={"address": in_words(place)},
+        gold=[*identified(scene), *([deed] if allowed else [])],
+        forbidden=[] if allowed else [deed],
+        reward=[] if allowed else [PredicateSpec(called=looked)],
+    )
+
+
+@goals.goal(weight=3)
+def redirected_home(scene: Scene) -> Wish:
+    """An order to the home that she has just told."""
+    home = me(scene)["address"]
+    if home == plain(scene.start["customers"][scene.who[0]]["address"]):
+        raise Unfit("she has not moved")
+    order = Order(scene, is_open)
+    deed = call("change_delivery_address", order_id=order.key, **home)
+    return Wish(
+        ask="redirect_home",
+        words=f"you want {order.named} to be delivered to your new home address",
+        facts=order.facts,
+        gold=[*order.calls, deed],
+        follows=True,
+    )
+
+
+# --- changes of mind ------------------------------------------------------------------------------
+
+for allowed, weight in {
+    cancelled: 2.5,
+    redirected: 2,
+    paid_otherwise: 2.5,
+    given_back: 4,
+    swapped: 6,
+}.items():
+    goals.goal(weight=weight)(allowed)
+
+
+@goals.goal(weight=14, first=True)
+def changed(scene: Scene) -> Wish:
+    """She changes her mind when she is asked to confirm."""
+    one, other = scene.rng.sample((cancelled, redirected, paid_otherwise, given_back), 2)
+    first = one(scene)
+    if "order_id" not in first.facts or scene.finds:
+        raise Unfit("what she wants first need not be found")
+    known = first.facts["order_id"] if scene.rng.random() < 0.6 else ""
+    instead = scene.rng.choice((other, swapped))(scene, known)
+    return Wish(
+        ask=first.ask,
+        words=first.words,
+        facts=first.facts,
+        instead=instead,
+        personas=("fickle",),
+    )
+
+
+# --- what the rules forbid ------------------------------------------------------------------------
+
+
+@goals.goal(weight=1.6)
+def not_cancelled(scene: Scene) -> Wish:
+    """A bad reason, an order that is on its way, or somebody else's."""
+    kind, owner = scene.rng.choice(("reason", "shipped", "stranger")), ""
+    if kind == "stranger":
+        everybody = enumerate(scene.world["customers"])
+        others = [c for at, c in everybody if split_of(at) == scene.split and c != scene.who[0]]
+        owner = scene.rng.choice(others)
+    on_its_way = kind == "shipped"
+    order = Order(scene, lambda made: is_open(made) != on_its_way, owner=owner)
+    reason = scene.rng.choice(BAD_REASONS if kind == "reason" else GOOD_REASONS)
+    deed = call("cancel_order", order_id=order.key, reason=GOOD_REASONS[0])
+    named = f"{order.named}, which a neighbour has placed," if owner else order.named
+    words = f"you want {named} to be cancelled; your reason: {{reason}}"
+    return forbidden("cancel", words, order, deed, {"reason": reason})
+
+
+@goals.goal(weight=1.2)
+def not_given_back(scene: Scene) -> Wish:
+    """Too late, from the clearance, or refunded to another card."""
+    order = Order(scene, lambda made: made["status"] == "delivered", count=1)
+    key, called = method(scene, lambda _key, _made: True, order.original)
+    fair = key == order.original or me(scene)["payments"][key]["kind"] == "gift card"
+    if is_fresh(order.record) and fair and not order.lines[0]["clearance"]:
+        raise Unfit("the rules allow it")
+    deed = call("return_items", order_id=order.key, item_ids=order.item_ids, refund_to=key)
+    words = f"you want to return {order.part()}, refunded to your {{refund_to}}"
+    return forbidden("give_back", words, order, deed, {"refund_to": called})
+
+
+@goals.goal(weight=1.6)
+def not_swapped(scene: Scene) -> Wish:
+    """Out of stock, changed before, too late, or from the clearance."""
+    order = Order(scene, lambda made: made["status"] in ("pending", "delivered"), count=1)
+    (line,) = order.lines
+    want = wanted(scene, line)
+    new = next(iter(meant(line, want)(scene.world)), None)
+    possible = is_open(order.record) and not order.record["items_changed"]
+    possible |= is_fresh(order.record) and not line["clearance"]
+    if possible and new is not None:
+        raise Unfit("the rules allow it")
+    key, called = method(scene, lambda _key, made: made["kind"] != "gift card", order.original)
+    deed = call(
+        "swap_items" if is_open(order.record) else "exchange_items",
+        order_id=order.key,
+        item_ids=order.item_ids,
+        new_item_ids=[new or line["item_id"]],
+        payment_id=key,
+    )
+    words = (
+        f"you want to swap {order.part()} for the {{want}} one, the difference on your {{pay_with}}"
+    )
+    return forbidden("swap", words, order, deed, {"want": want, "pay_with": called})
+
+
+@goals.goal(weight=0.5)
+def not_redirected(scene: Scene) -> Wish:
+    """To a post box."""
+    order = Order(scene, is_open)
+    place = address(scene.rng) | {"street": f"PO Box {scene.rng.randint(10, 990)}"}
+    deed = call("change_delivery_address", order_id=order.key, **place)
+    words = f"you want {order.named} to be delivered to {{address}} instead"
+    return forbidden("redirect", words, order, deed, {"address": in_words(place)})
+
+
+@goals.goal(weight=0.2)
+def not_moved(scene: Scene) -> Wish:
+    """A home in a post box."""
+    place = address(scene.rng) | {"street": f"PO Box {scene.rng.randint(10, 990)}"}
+    return _moved(scene, place, allowed=False)
+
+
+@goals.goal(weight=1)
+def not_paid_otherwise(scene: Scene) -> Wish:
+    """A gift card that holds too little."""
+    order = Order(scene, is_open)
+    owed = sum(line["price"] for line in order.record["lines"])
+    key, called = method(
+        scene, lambda k, made: k != order.original and made.get("balance", owed) < owed
+    )
+    deed = call("change_payment", order_id=order.key, payment_id=key)
+    words = f"you want to pay for {order.named} with your {{pay_with}} instead"
+    return forbidden("repay", words, order, deed, {"pay_with": called})

@@ -13,11 +13,12 @@ TODAY = date(2026, 3, 16)
 """The day that the rules name."""
 CUSTOMERS = 500
 ORDERS = 1000
+SPLITS = ("train", "held_out")
 HELD_OUT = 4
-"""Every so many-th customer, and all that is hers, is in no task to train on."""
+"""Every so many-th customer and product is in no task to train on."""
 MAIL = ("post.example", "letters.example", "inbox.example")
 STATUSES = ("pending", "shipped", "delivered", "cancelled")
-STATUS_SHARES = (0.4, 0.13, 0.42, 0.05)
+STATUS_SHARES = (0.44, 0.1, 0.43, 0.03)
 
 Record = dict[str, Any]
 
@@ -35,7 +36,7 @@ def build() -> dict[str, dict[str, Record]]:
 
 
 def split_of(position: int) -> str:
-    """The split whose tasks may be about the customer at a position."""
+    """The split whose tasks may be about the customer, or the product, at a position."""
     return "held_out" if position % HELD_OUT == 0 else "train"
 
 
@@ -106,21 +107,21 @@ def _tell_apart(customers: dict[str, Record]) -> None:
 def _orders(
     rng: random.Random, customers: dict[str, Record], products: dict[str, Record]
 ) -> dict[str, Record]:
-    """One order for half of the customers, three for the others; every variant is in some order."""
+    """One order for half of the customers, three for the others, of products of their own split."""
     numbers = rng.sample(range(100_000, 999_999), ORDERS)
     owners = [*customers, *2 * rng.sample(list(customers), (ORDERS - CUSTOMERS) // 2)]
-    of_variant = {item: key for key, made in products.items() for item in made["variants"]}
-    unordered = list(of_variant)
-    rng.shuffle(unordered)
+    splits = {key: split_of(at) for at, key in enumerate(customers)}
+    offered = {
+        split: [p for at, p in enumerate(products) if split_of(at) == split] for split in SPLITS
+    }
     orders = {}
     for number, owner in zip(numbers, owners, strict=True):
-        wanted = [unordered.pop()] if unordered else []
-        wanted += rng.choices(list(of_variant), k=rng.choice((1, 1, 2, 3)))
-        lines: dict[str, Record] = {}
-        for item in wanted:  # no product is twice in an order, so that its name says which is meant
-            lines.setdefault(of_variant[item], _line(products, of_variant[item], item))
+        # No product is twice in an order, so that its name says which item is meant.
+        wanted = rng.sample(offered[splits[owner]], rng.choice((2, 2, 3, 4)))
+        items = {key: rng.choice(list(products[key]["variants"])) for key in wanted}
+        lines = [_line(products, key, item) for key, item in items.items()]
         order_id = f"R{number}"
-        orders[order_id] = _order(rng, owner, customers[owner], list(lines.values()))
+        orders[order_id] = _order(rng, owner, customers[owner], lines)
         customers[owner]["orders"].append(order_id)
     return orders
 
@@ -142,7 +143,9 @@ def _order(rng: random.Random, owner: str, customer: Record, lines: list[Record]
     placed = TODAY - timedelta(days=rng.randint(1, 6))
     delivered = None
     if status == "delivered":
-        arrived = TODAY - timedelta(days=rng.choice((rng.randint(1, 28), rng.randint(32, 90))))
+        arrived = TODAY - timedelta(
+            days=rng.choice((rng.randint(1, 28), rng.randint(1, 28), rng.randint(32, 90)))
+        )
         placed, delivered = arrived - timedelta(days=rng.randint(2, 7)), arrived.isoformat()
     total = cents(sum(line["price"] for line in lines))
     payment_id = rng.choice(list(customer["payments"]))

@@ -123,6 +123,7 @@ class Case:
         ]
         named = {self.scene.name(lambda rng: people.key(rng, "B")): b for b in (*bills, *late)}
         self.scene.bring({"bills": named})
+        self.paid = {key for key, bill in named.items() if bill["status"] == "paid"}
         return {key: bill for key, bill in named.items() if bill in late}
 
     def _broken_phone(self) -> dict[str, Any]:
@@ -167,36 +168,39 @@ class Case:
             scene.remark("you pay the bills that you are asked to pay")
 
     def _look(self) -> list[GoldCallSpec]:
-        """Calls that lead to her line; where she knows neither number nor bills, they are to be found."""
-        scene, line, customer = self.scene, self.line, self.customer
-        looks = [call("get_line", line_id=self.line_id), call("get_plan", line_id=self.line_id)]
-        if not self.forgot_number:
-            return [call("find_number", number=line["number"]), *looks, *self._find_overdue()]
+        """Let the agent find her line and what is overdue; what it then reads."""
+        line, customer = self.line, self.customer
 
-        def meant(world: World) -> Iterator[str]:
+        def hers(world: World) -> Iterator[str]:
             for key, each in world["lines"].items():
                 if each["customer"] == customer.key and each["phone"] == line["phone"]:
                     yield key
 
-        who = call("find_customer", name=customer.name, birth_date=customer.birth_date)
-        scene.find("line_id", meant, by=[who])
+        if self.forgot_number:
+            who = call("find_customer", name=customer.name, birth_date=customer.birth_date)
+            self.scene.find("line_id", hers, by=[who])
+        else:
+            find_line(self.scene, "line_id", line["number"])
+        looks = [call("get_line", line_id=self.line_id), call("get_plan", line_id=self.line_id)]
         return [*looks, *self._find_overdue()]
 
     def _find_overdue(self) -> list[GoldCallSpec]:
-        """Calls that find which bills are overdue, where that matters."""
+        """Let the agent find which bills are overdue, where that matters."""
         if "overdue" not in self.causes:
             return []
+        for nth in range(len(self.overdue)):
 
-        def overdue(world: World) -> Iterator[list[str]]:
-            yield [
-                key
-                for key, bill in world["bills"].items()
-                if bill["customer"] == self.customer.key
-                and bill["status"] != "paid"
-                and bill["due"] < people.TODAY.isoformat()
-            ]
+            def overdue(world: World, nth: int = nth) -> Iterator[str]:
+                late = [
+                    key
+                    for key, bill in world["bills"].items()
+                    if bill["customer"] == self.customer.key
+                    and bill["due"] < people.TODAY.isoformat()
+                    and key not in self.paid
+                ]
+                yield from sorted(late)[nth : nth + 1]
 
-        self.scene.find("overdue", overdue)
+            self.scene.find(f"bill_{nth + 1}", overdue)
         return [call("get_bill", bill_id=key) for key in self.overdue]
 
     # --- mending it -------------------------------------------------------------------------------
@@ -247,6 +251,15 @@ class Case:
             path, right = CAUSES[name].mended
             found += [at(path, right)] if path else []
         return found
+
+
+def find_line(scene: Scene, fact: str, number: str) -> str:
+    """Let the agent find the line with a number."""
+
+    def has_it(world: World) -> Iterator[str]:
+        return (key for key, line in world["lines"].items() if line["number"] == number)
+
+    return str(scene.find(fact, has_it, by=[call("find_number", number=number)]))
 
 
 def at(path: str, value: Any) -> PredicateSpec:

@@ -12,7 +12,7 @@ from muarl.spec import GoldCallSpec, PredicateSpec
 from muarl.spec.predicate import Called
 
 from . import people
-from .case import Case, Customer, at
+from .case import Case, Customer, at, find_line
 from .causes import DATA, OBSTACLES, PICTURES, SERVICE, TROUBLES
 
 WORDS = {
@@ -90,13 +90,13 @@ def lost_phone(scene: Scene) -> Wish:
     others = list(customer.lines)[1:]
     if scene.wish == 0 or customer.stuck or not others:
         raise Unfit("nobody would ask for that")
-    key = scene.rng.choice(others)
-    number = customer.lines[key]["number"]
+    number = customer.lines[scene.rng.choice(others)]["number"]
+    key = find_line(scene, "lost_line", number)
     return Wish(
         ask="lost_phone",
         words="you lost the phone with the number {lost_number}, and want its line suspended",
         facts={"lost_number": number},
-        gold=[call("find_number", number=number), call("suspend_line", line_id=key)],
+        gold=[call("suspend_line", line_id=key)],
         reward=[at(f"lines.{key}.status", "suspended")],
     )
 

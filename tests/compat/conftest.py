@@ -43,3 +43,19 @@ def telecom(fixtures, tmp_path_factory):
 @pytest.fixture(scope="session")
 def mock(fixtures, tmp_path_factory):
     return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "mock")
+
+
+@pytest.fixture(scope="session")
+def airline1(fixtures, tmp_path_factory):
+    return imported(tmp_path_factory, "tau1", fixtures / "data", "airline")
+
+
+@pytest.fixture(scope="session")
+def retail_v020(fixtures, tmp_path_factory):
+    data = fixtures / "data"
+    return imported(tmp_path_factory, "tau2", data, "retail", "--version", "v0.2.0")
+
+
+@pytest.fixture(scope="session")
+def retail_head(fixtures, tmp_path_factory):
+    return imported(tmp_path_factory, "tau2", fixtures / "data" / "tau2", "retail")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tau_copies import imported
 
 from muarl.cli import main
 from muarl.data.proof import prove
@@ -15,17 +14,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def airline1(fixtures, tmp_path_factory):
-    return imported(tmp_path_factory, "tau1", fixtures / "data", "airline")
-
-
-@pytest.fixture(scope="session")
-def retail_v020(fixtures, tmp_path_factory):
-    data = fixtures / "data"
-    return imported(tmp_path_factory, "tau2", data, "retail", "--version", "v0.2.0")
 
 
 @pytest.mark.parametrize("name", ["airline1", "retail1", "retail_v020", "telecom"])

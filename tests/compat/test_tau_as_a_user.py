@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from tau_copies import imported
 
 from muarl.cli import main
 from muarl.messages import Message
@@ -17,11 +16,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def airline1(fixtures, tmp_path_factory):
-    return imported(tmp_path_factory, "tau1", fixtures / "data", "airline")
 
 
 def test_the_splits_are_the_published_ones(retail1, airline1):

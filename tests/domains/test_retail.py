@@ -28,7 +28,10 @@ SPLITS = ("train", "held_out")
 
 @cache
 def retail() -> Domain:
-    return load_domain(RETAIL)
+    """With fewer tasks than it ships: composing one takes a hundredth of a second."""
+    domain = load_domain(RETAIL)
+    domain.spec.tasks.splits.update(train=75, held_out=25)
+    return domain
 
 
 def tasks() -> list[TaskSpec]:
@@ -56,55 +59,40 @@ def test_it_has_the_size_that_it_is_said_to_have() -> None:
         "orders": 1000,
         "products": 50,
     }
-    assert {split: len(retail().tasks(split)) for split in SPLITS} == {
-        "train": 300,
-        "held_out": 100,
-    }
 
 
-def test_no_customer_and_no_order_is_in_two_tasks_L10() -> None:
+def test_splits_share_no_customer_no_order_and_no_product_L10() -> None:
     owner = {
         order_id: customer_id
         for customer_id, customer in retail().base["customers"].items()
         for order_id in customer["orders"]
     }
-    by_name = {
-        (customer["full_name"], customer["address"]["postcode"]): customer_id
-        for customer_id, customer in retail().base["customers"].items()
-    }
-    assert len(by_name) == 500
-    found: dict[str, list[str]] = {split: [] for split in SPLITS}
-    strangers: dict[str, set[str]] = {split: set() for split in SPLITS}
-    for task in tasks():
-        assert task.user is not None
-        told = {fact.id: fact.value for fact in task.user.facts}
-        found[task.split].append(by_name[told["full_name"], told["postcode"]])
-        for request in task.user.requests:
-            named = [fact.value for fact in request.all_facts() if fact.id == "order_id"]
-            strangers[task.split] |= {owner[order_id] for order_id in named}
+    found: dict[str, set[str]] = {}
     for split in SPLITS:
-        assert len(set(found[split])) == len(found[split])
-    train, held_out = ({*found[split], *strangers[split]} for split in SPLITS)
-    assert train.isdisjoint(held_out)
+        named = [call.arguments for task in retail().tasks(split) for call in task.gold]
+        orders = {given["order_id"] for given in named if "order_id" in given}
+        lines = [line for key in orders for line in retail().base["orders"][key]["lines"]]
+        asked = {given["product_id"] for given in named if "product_id" in given}
+        customers = {given["customer_id"] for given in named if "customer_id" in given}
+        found[split] = orders | asked | customers | {owner[key] for key in orders}
+        found[split] |= {line["product_id"] for line in lines}
+    assert min(map(len, found.values())) > 40
+    assert found["train"].isdisjoint(found["held_out"])
 
 
 def test_the_axes_are_all_there() -> None:
     """Writes, refusals, things to be told, orders to be found, changes of mind."""
     writes = Counter(sum(c.tool in retail().spec.writes for c in t.gold) for t in tasks())
-    assert all(writes[count] >= 20 for count in (0, 1, 2, 3)), writes
+    assert all(writes[count] >= 4 for count in (0, 1, 2)), writes
+    users = [task.user for task in tasks() if task.user is not None]
+    assert {len(user.requests) for user in users} == {1, 2, 3}
+    assert sum(any(r.instead for r in user.requests) for user in users) > 4
+    rewards = [predicate for task in tasks() for predicate in task.reward or ()]
+    assert sum(bool(predicate.called) for predicate in rewards) > 15, "refusals"
+    assert sum(bool(predicate.said) for predicate in rewards) > 5
+    assert sum("whose number you do not know" in task.goal for task in tasks()) > 15
     used = {call.tool for task in tasks() for call in task.gold}
     assert {*retail().spec.writes, *retail().spec.terminal} <= used
-    personas = Counter(task.personas[0] for task in tasks())
-    assert min(personas[name] for name in retail().spec.personas) > 40
-    users = [task.user for task in tasks() if task.user is not None]
-    wishes = [len(user.requests) for user in users]
-    assert {1, 2, 3} <= set(wishes)
-    answered = [
-        len(task.gold) - 1 + sum(bool(p.said) for p in task.reward or ()) for task in tasks()
-    ]
-    refused = sum(count < asked for count, asked in zip(answered, wishes, strict=True))
-    assert refused > 80
-    assert sum(any(p.said for p in task.reward or ()) for task in tasks()) > 40
 
 
 # --- the rules that no tool keeps -----------------------------------------------------------------
@@ -114,9 +102,8 @@ class Rash:
     """Makes the gold calls, but for the one that identifies the customer."""
 
     def __init__(self, task: TaskSpec) -> None:
-        self._calls = [
-            ToolCall(f"c{i}", call.tool, call.arguments) for i, call in enumerate(task.gold[1:])
-        ]
+        rest = [call for call in task.gold if not call.tool.startswith("find_customer")]
+        self._calls = [ToolCall(f"c{i}", call.tool, call.arguments) for i, call in enumerate(rest)]
 
     def act(self, history: Sequence[Message]) -> Message:
         del history
@@ -125,7 +112,7 @@ class Rash:
         return Message("assistant", "Done. Anything else?")
 
 
-def play(agent_for: Callable[[TaskSpec, random.Random], Agent], every: int = 8) -> list[Episode]:
+def play(agent_for: Callable[[TaskSpec, random.Random], Agent], every: int = 2) -> list[Episode]:
     """Dialogues about every so many-th task."""
 
     async def main() -> list[Episode]:
@@ -135,7 +122,7 @@ def play(agent_for: Callable[[TaskSpec, random.Random], Agent], every: int = 8) 
 
 
 def test_the_expert_solves_every_task_and_asks_before_each_write() -> None:
-    played = play(lambda task, rng: retail().expert(task, {}, rng), every=10)
+    played = play(lambda task, rng: retail().expert(task, {}, rng), every=1)
     assert [e.key.task_id for e in played if e.reward != 1] == []
     assert {m.score for e in played for m in e.metrics if m.name == "confirmed"} <= {1.0, None}
 

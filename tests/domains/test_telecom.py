@@ -97,7 +97,7 @@ def test_the_tasks_differ_along_all_axes() -> None:
     values = {axis: {composed.axes[axis] for composed in made} for axis in made[0].axes}
     assert values["refusals"] == {0, 1}
     assert values["wishes"] == {1, 2}
-    assert values["finds"] == {0, 1, 2}
+    assert values["finds"] >= {1, 2}
     assert values["writes"] >= {0, 1, 2, 3, 4, 5, 6}
     by = [{call.by for call in task.gold} for task in tasks()]
     assert {"agent", "user"} in by

@@ -200,6 +200,16 @@ def test_a_goal_sees_what_the_goals_before_it_made_of_the_world(tmp_path: Path) 
     assert task.goal.startswith("You want order W11 cancelled. ")
 
 
+def test_a_goal_that_can_only_come_last_comes_last(tmp_path: Path) -> None:
+    last = TWO.replace("goal()", "goal(last=True)").replace("goal(first=True)", "goal()")
+    made = composed(shop(tmp_path, "FOLLOWS = True" + last), count=1).tasks
+    assert [[call.tool for call in task.gold] for task in made] == [["cancel", "pay_out"]]
+    alone = last.replace("goal()", "goal(last=True)")
+    (tmp_path / "alone").mkdir()
+    with pytest.raises(SpecError, match="all goals are for a last wish"):
+        shop(tmp_path / "alone", "FOLLOWS = True" + alone).tasks("train")
+
+
 def test_wishes_whose_order_matters_must_say_that_they_follow(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="order in which wishes are fulfilled matters"):
         shop(tmp_path, "FOLLOWS = False" + TWO).tasks("train")

@@ -53,7 +53,7 @@ def test_as_many_pairs_are_found_as_comparing_all_with_all_finds(
 
 def test_a_word_weighs_the_more_the_fewer_have_it() -> None:
     weight = rarity([frozenset("ab"), frozenset("a")], [frozenset("a")])
-    assert weight == {"a": math.log(2), "b": math.log(4)}
+    assert weight == pytest.approx({"a": math.log(2) ** 2, "b": math.log(4) ** 2})
 
 
 def test_tasks_of_one_template_that_name_other_things_are_not_alike() -> None:
@@ -118,6 +118,33 @@ def test_of_a_dialogue_counts_what_the_user_says_and_what_tools_are_called_with(
     item = of_record("line 1", record)
     assert item is not None
     assert (item.id, item.words, item.entities) == ("d1", {"cancel", "it"}, {"w17"})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {
+            "conversations": [
+                {"from": "human", "value": "Cancel W17"},
+                {"from": "gpt", "value": "W9"},
+            ]
+        },
+        {
+            "prompt": [
+                {"role": "system", "content": "W99"},
+                {"role": "user", "content": "Cancel W17"},
+            ]
+        },
+        {"question": "Cancel W17", "prompt": [{"role": "user", "content": "Hello."}]},
+        {"messages": [{"role": "assistant", "content": "Hello W9"}], "text": "Cancel W17"},
+        {"text": "Cancel", "answer": {"order": "W17", "why": "because of W18 and others"}},
+    ],
+)
+def test_forms_in_which_others_keep_dialogues_and_tasks_are_read(record: object) -> None:
+    item = of_record("x", record)
+    assert item is not None
+    assert "cancel" in item.words
+    assert item.entities == {"w17"}
 
 
 @pytest.mark.parametrize("record", [3, None, [], {}, {"score": 3}])

@@ -168,7 +168,7 @@ def test_sound_files_load(folder: Path) -> None:
             "    gold: cancel\n",
             (
                 "11:11: 'gold' must be a list, got 'cancel'; after each `-` write a mapping with the "
-                "keys tool, arguments, by"
+                "keys tool, arguments, by, turn"
             ),
         ),
         (
@@ -185,7 +185,7 @@ def test_sound_files_load(folder: Path) -> None:
             "domain",
             "  python: tools.py:serve",
             "  stateless: true",
-            "6:3: 'tools': give exactly one of python, sql, command, url",
+            "6:3: 'tools': give exactly one of python, sql, simulated, command, url",
         ),
         (
             "domain",

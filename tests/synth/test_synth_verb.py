@@ -37,7 +37,7 @@ def test_dialogues_are_made_verified_and_counted(
     assert done.code == 0, done.lines
     lines = done.out.splitlines()
     assert lines[0] == "6 of 6 dialogues kept"
-    assert [line.split()[0] for line in lines[1:-1]] == [
+    assert [line.split()[0] for line in lines[1:-3]] == [
         "ended",
         "replay",
         "reward",
@@ -45,6 +45,7 @@ def test_dialogues_are_made_verified_and_counted(
         "user",
         "copies",
     ]
+    assert [line.split()[0] for line in lines[-3:-1]] == ["made:", "kept:"]
     assert lines[-1] == "runs/synth"
     out = tmp_path / "runs" / "synth"
     verdicts = read_verdicts(out)

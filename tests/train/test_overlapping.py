@@ -13,8 +13,10 @@ from muarl.errors import SpecError
 from muarl.report.run_folder import read_run_folder
 from muarl.spec import Located, RunSpec, load_run
 from muarl.suite import load_domain_of
-from muarl.train.overlapping import overlap_lines
+from muarl.train.overlapping import overlap_lines, own_up
+from muarl.train.progress import Silent
 from muarl.train.run_domain import refuse_unfit
+from muarl.train.run_folder import RunFolder
 
 RUN = """\
 version: 1
@@ -23,6 +25,17 @@ model: {tiny: {}}
 grpo: {tasks_per_iteration: 2}
 """
 UNSEEN = '{"id": "q1", "text": "where is my lamp"}\n{"id": "q2", "messages": [{"role": "user", "content": "W1 it is, of A7"}]}\n'
+
+
+class Noting(Silent):
+    """Keeps what is noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 @pytest.fixture
@@ -81,6 +94,26 @@ def test_an_overlap_that_is_accepted_is_on_record_with_its_reason_L10(shop: Path
         "accepted": "as the paper did it",
     }
     assert (quiz["against"], quiz["shared"], quiz["tasks"]) == ("quiz", 1, 2)
+
+
+def test_a_run_owns_up_as_it_begins_and_once_L10(shop: Path) -> None:
+    located = run(
+        shop,
+        "eval: {split: train}\n"
+        "overlap: {against: {quiz: unseen.jsonl}, accepted: as the paper did it}\n",
+    )
+    folder, progress = RunFolder(shop), Noting()
+    for _ in range(2):
+        own_up(located, load_domain_of(located), folder, progress)
+    told = [(line["kind"], line["against"]) for line in folder.lines()]
+    assert told == [("overlap", "split train, which is evaluated"), ("overlap", "quiz")]
+    assert progress.notes == [
+        (
+            "3 of 3 items of split train, which is evaluated overlap with what is trained on; "
+            "accepted: as the paper did it"
+        ),
+        "1 of 2 items of quiz overlap with what is trained on; accepted: as the paper did it",
+    ]
 
 
 def test_the_report_tells_of_it_L10(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ VERBS = {
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
     "rollout": "run dialogues and keep their episodes",
+    "draft": "let an LLM draft a domain from a brief, or tasks for one",
     "synth": "make dialogues for a cold start, and keep those that are verified",
     "review": "let people judge what synth made",
     "eval": "held-out success of a trained policy, with intervals",

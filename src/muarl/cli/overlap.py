@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("second", metavar="SECOND", help="what is looked at, item by item")
     parser.add_argument(
-        "--words", type=share, metavar="S", help="similarity of words that counts (default 0.5)"
+        "--words", type=share, metavar="S", help="similarity of words that counts (default 0.45)"
     )
     parser.add_argument(
         "--entities", type=share, metavar="S", help="likewise of entities (default 0.5)"

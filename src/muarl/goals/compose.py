@@ -225,7 +225,7 @@ class _Composer:
                 calls = [call for wish in drawn for call in wish.calls]
                 scene.world = await self._prover.after(scene.start, calls)
             scene.wish, scene.looks = position, []
-            goal = self._goal(rng, first=not position)
+            goal = self._goal(rng, first=not position, last=position == count - 1)
             wish = self._checked(goal, goal.draw(scene))
             drawn.append(Drawn(goal.name, wish, tuple(scene.looks)))
             self._refuse_hopeless(Draft(self._spec, scene, tuple(drawn)))
@@ -238,10 +238,15 @@ class _Composer:
         if axis := self._quotas.passed(draft.axes()):
             raise _NoRoom(f"there are enough tasks with this value of {axis}")
 
-    def _goal(self, rng: random.Random, *, first: bool) -> Goal:
-        open_to = [goal for goal in self._goals.goals if first or not goal.first]
+    def _goal(self, rng: random.Random, *, first: bool, last: bool) -> Goal:
+        open_to = [
+            goal
+            for goal in self._goals.goals
+            if (first or not goal.first) and (last or not goal.last)
+        ]
         if not open_to:
-            raise GoalError("all goals are for a first wish, and tasks are to have several")
+            where = "a first" if not first else "a last"
+            raise GoalError(f"all goals are for {where} wish, and tasks are to have several")
         weights = [goal.weight for goal in open_to]
         return rng.choices(open_to, weights)[0]
 

@@ -115,12 +115,14 @@ class Goal:
         draw: Its function.
         weight: How often it is drawn, beside the others.
         first: It can only be the first wish of a dialogue.
+        last: It can only be the last one.
     """
 
     name: str
     draw: Draw
     weight: float
-    first: bool
+    first: bool = False
+    last: bool = False
 
 
 Shares = Mapping[int, float]
@@ -170,16 +172,19 @@ class Goals:
         if min(self.wishes) < 1:
             raise ValueError(f"a task has at least one wish: {self.wishes}")
 
-    def goal(self, *, weight: float = 1.0, first: bool = False) -> Callable[[Draw], Draw]:
+    def goal(
+        self, *, weight: float = 1.0, first: bool = False, last: bool = False
+    ) -> Callable[[Draw], Draw]:
         """Declare the function below as a goal.
 
         Args:
             weight: How often it is drawn, beside the others.
             first: It can only be the first wish of a dialogue.
+            last: It can only be the last one, as what ends the dialogue is.
         """
 
         def declared(draw: Draw) -> Draw:
-            self.goals.append(Goal(getattr(draw, "__name__", "goal"), draw, weight, first))
+            self.goals.append(Goal(getattr(draw, "__name__", "goal"), draw, weight, first, last))
             return draw
 
         return declared

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from muarl.measure.figure import Figure, each, turns
 from muarl.measure.transcript import Fact
 from muarl.measure.view import AgentTurn, UserTurn, View
-from muarl.measure.words import entities, shape, similar
+from muarl.measure.words import shape, similar
 from muarl.spoken import read
+from muarl.spoken.naming import entities
 
 _SAME_QUESTION = 0.8
 """Questions that share so many of their words are the same question put again."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from muarl.measure.figure import Figure, each, turns
 from muarl.measure.view import UserTurn, View
-from muarl.measure.words import entities, longest_run, words
+from muarl.measure.words import longest_run, words
+from muarl.spoken.naming import entities
 
 _PARROTED = 6
 """Words in a row that two people seldom choose alike; her facts are shorter."""

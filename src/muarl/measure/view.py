@@ -12,9 +12,10 @@ from functools import cached_property
 
 from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, user_cues
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
-from muarl.measure.words import entities, plain, shape, words
+from muarl.measure.words import plain, shape, words
 from muarl.record import Outcome
 from muarl.spoken import read, says
+from muarl.spoken.naming import entities
 from muarl.world.compare import equal
 
 OPENING = "opening"

@@ -9,7 +9,7 @@ from typing import Literal
 from muarl.overlap.items import Item
 from muarl.overlap.join import matches, rarity
 
-WORDS = 0.5
+WORDS = 0.45
 """Similarity of words from which two items are nearly the same."""
 ENTITIES = 0.5
 """Likewise, of entities."""

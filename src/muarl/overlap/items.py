@@ -13,8 +13,11 @@ from muarl.spec import TaskSpec
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[\w@.+-]*\w")
 
-TEXTS = ("goal", "instruction", "instructions", "prompt", "question", "text", "user_scenario")
-"""Fields of a record that say what it is about, where it has no messages; the first that is there counts."""
+TEXTS = ("goal", "instruction", "instructions", "question", "prompt", "text", "user_scenario")
+"""Fields of a record that say what it is about, where it has no messages; the first that does counts."""
+
+_CHATS = ("messages", "conversations")
+_USERS = ("user", "human")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +69,40 @@ def of_record(name: str, record: Any) -> Item | None:
     if not isinstance(record, Mapping):
         return None
     name = str(record.get("id", name))
-    chats = (record.get("messages"), record.get("prompt"))
-    messages = next((chat for chat in chats if isinstance(chat, list)), None)
-    if messages is not None:
-        said = [m for m in messages if isinstance(m, Mapping)]
-        text = "\n".join(
-            t for m in said if m.get("role") == "user" for t in _texts(m.get("content"))
-        )
-        calls = [call for m in said for call in _list(m.get("tool_calls"))]
-        return of_text(name, text, (t for call in calls for t in _texts(call)))
-    field = next((field for field in TEXTS if record.get(field)), None)
-    if field is None:
+    for field in _CHATS:
+        if (chat := _chat(record.get(field))) and chat[0]:
+            return of_text(name, *chat)
+    for field in TEXTS:
+        part = record.get(field)
+        chat = _chat(part)
+        text = "\n".join(_texts(part)) if chat is None else chat[0]
+        if text:
+            beside = (record[key] for key in record if key != field)
+            values = [value for part in beside for value in _texts(part)]
+            return of_text(name, text, filter(_is_one_name, values))
+    return None
+
+
+def _chat(value: Any) -> tuple[str, list[str]] | None:
+    """What the user says and what tools are called with, in a list of messages; None if it is none."""
+    if not isinstance(value, list) or not all(isinstance(message, Mapping) for message in value):
         return None
-    values = (text for key, part in record.items() if key != field for text in _texts(part))
-    named = (value for value in values if _NAME.fullmatch(value) and _is_name(value))
-    return of_text(name, "\n".join(_texts(record[field])), named)
+    said = [
+        text
+        for message in value
+        if message.get("role", message.get("from")) in _USERS
+        for text in _texts(message.get("content", message.get("value")))
+    ]
+    calls = [text for message in value for text in _texts(message.get("tool_calls"))]
+    return "\n".join(said), calls
+
+
+def _is_one_name(value: str) -> bool:
+    return _NAME.fullmatch(value) is not None and _is_name(value)
 
 
 def _is_name(word: str) -> bool:
     return "@" in word or any(map(str.isdecimal, word))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -3,7 +3,8 @@
 Words weigh what they tell: those in few sets much, those in all of them little. So two tasks of one template
 that name different entities are not alike, and two texts that share rare words are, whatever they are
 filled up with. The similarity is the weighted Jaccard coefficient: the weight of what both have, of the
-weight of what either has; a word weighs ln(1 + n / d), where d of all n sets have it.
+weight of what either has; a word weighs ln(1 + n / d) squared, where d of all n sets have it. (The square
+of the inverse document frequency is what a word adds to the product of two tf-idf vectors.)
 
 The join is exact. With words in order of their weight, two sets of similarity t share a word among the
 heaviest of each that make up the share 1 - t of its weight (prefix filtering: Chaudhuri, Ganti and
@@ -73,7 +74,7 @@ def rarity(*groups: Sets) -> dict[str, float]:
     """What each word of some sets weighs."""
     count = sum(map(len, groups))
     found = Counter(word for sets in groups for words in sets for word in words)
-    return {word: math.log1p(count / times) for word, times in found.items()}
+    return {word: math.log1p(count / times) ** 2 for word, times in found.items()}
 
 
 class _Ranked(NamedTuple):

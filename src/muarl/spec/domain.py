@@ -14,7 +14,7 @@ from muarl.spec.predicate import PredicateSpec
 from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
-from muarl.spec.tools import SqlToolsSpec, ToolServersSpec, ToolsSpec
+from muarl.spec.tools import SimulatedToolsSpec, SqlToolsSpec, ToolServersSpec, ToolsSpec
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
@@ -211,6 +211,11 @@ class DomainSpec(Spec):
     floor: Fraction = 0.15
     """Most that a policy without skill may earn on average (one that says nothing, refuses all,
     writes at random ...); `muarl check` objects to more."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether an LLM simulates tools of either side."""
+        return any(isinstance(server, SimulatedToolsSpec) for server in self.all_servers)
 
     @property
     def writes_outside(self) -> bool:

@@ -12,6 +12,7 @@ from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grid import ExpertSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec
 from muarl.spec.run import EvalSpec, Positive, PositiveFloat, RolloutSpec, RunSpec, Seed, follow
+from muarl.spec.select import SelectSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
 from muarl.spec.verify import VerifySpec
@@ -70,6 +71,8 @@ class SynthSpec(Spec):
     """Limits of a dialogue, and of what runs at once."""
     verify: VerifySpec = VerifySpec()
     """What a dialogue has to stand to be kept."""
+    select: SelectSpec | None = None
+    """Which of those that stand all are handed over; left out, all of them."""
     licence: Annotated[str, Field(min_length=1)] = "unstated"
     """Under what terms the dialogues may be used, in words or as an SPDX name; goes with each one."""
 

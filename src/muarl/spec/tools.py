@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from muarl.spec.base import SECRET_KEY, EndpointUrl, EnvName, Id, PythonRef, Spec, refuse_userinfo
+from muarl.spec.simulated import SimulatorLlmSpec
 from muarl.spec.sql import SqlTools
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -153,6 +154,21 @@ class SqlToolsSpec(AnyToolsSpec):
         return False
 
 
+class SimulatedToolsSpec(AnyToolsSpec):
+    """Tools that an LLM simulates, with the dialogue's world for its memory; see docs/synthesis.md."""
+
+    simulated: SimulatorLlmSpec
+    """Who simulates, and which tools."""
+
+    @property
+    def _source(self) -> str:
+        return "simulated"
+
+    @property
+    def _outside(self) -> bool:
+        return False
+
+
 class CommandToolsSpec(AnyToolsSpec):
     """An MCP server that is a process and speaks over stdio, in any language."""
 
@@ -265,6 +281,7 @@ def _variant(value: Any) -> str | None:
 VARIANTS: dict[str, type[AnyToolsSpec]] = {
     "python": PythonToolsSpec,
     "sql": SqlToolsSpec,
+    "simulated": SimulatedToolsSpec,
     "command": CommandToolsSpec,
     "url": UrlToolsSpec,
 }
@@ -273,6 +290,7 @@ VARIANTS: dict[str, type[AnyToolsSpec]] = {
 ToolsSpec = Annotated[
     Annotated[PythonToolsSpec, Tag("<PythonToolsSpec>")]
     | Annotated[SqlToolsSpec, Tag("<SqlToolsSpec>")]
+    | Annotated[SimulatedToolsSpec, Tag("<SimulatedToolsSpec>")]
     | Annotated[CommandToolsSpec, Tag("<CommandToolsSpec>")]
     | Annotated[UrlToolsSpec, Tag("<UrlToolsSpec>")],
     Discriminator(

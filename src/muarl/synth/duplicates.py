@@ -14,9 +14,10 @@ from itertools import pairwise
 
 import msgspec
 
-from muarl.measure.words import entities, words
+from muarl.measure.words import words
 from muarl.overlap.tasks import cut, jaccard, signature
 from muarl.record import Episode
+from muarl.spoken.naming import entities
 from muarl.synth.candidate import Candidate
 from muarl.synth.stages import Flaw
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from muarl.credit.provenance import answer_of
-from muarl.measure.words import entities
 from muarl.record import Episode
 from muarl.spoken import Reading, read
+from muarl.spoken.naming import entities
 
 _NAMES_IT = re.compile(r"(?:^|_)(?:id|ids|number|no|nr|code|account|phone|ref|key)$", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -16,7 +16,12 @@ from muarl.spec.verify import VerifySpec
 from muarl.suite import AnyDomain
 from muarl.synth.candidate import Candidate, Ruling
 from muarl.synth.duplicates import Copies
+from muarl.synth.graph import GraphFigures
 from muarl.synth.stages import Flaw, Stage, flaw_at, stages_of
+
+SELECT = "select"
+"""Name of the last stage, which is about the others rather than about a dialogue; see
+`muarl.synth.select`."""
 
 REVIEW = "review"
 """Name of the stage that people are; see `muarl.synth.review`."""
@@ -89,12 +94,16 @@ class Yield:
 
     Args:
         stages: Names, in order.
+
+    Attributes:
+        graph: What the merged graph of all that was made is like, and with what is kept of it.
     """
 
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = {name: StageYield(name) for name in stages}
         self.made = 0
         self.kept = 0
+        self.graph: dict[str, GraphFigures] = {}
 
     def count(self, verdict: Verdict) -> None:
         """Take in one more dialogue."""
@@ -103,6 +112,8 @@ class Yield:
         passed = list(verdict.passed)
         if verdict.kept and verdict.reviews and REVIEW in self.stages:
             passed.append(REVIEW)
+        if verdict.kept and SELECT in self.stages:
+            passed.append(SELECT)
         for name in passed:
             stage = self.stages[name]
             stage.seen += 1
@@ -116,7 +127,8 @@ class Yield:
     def as_json(self) -> dict[str, object]:
         """The table, for `yield.json`."""
         stages = [msgspec.to_builtins(stage) for stage in self.stages.values()]
-        return {"made": self.made, "kept": self.kept, "stages": stages}
+        graph = msgspec.to_builtins(self.graph)
+        return {"made": self.made, "kept": self.kept, "stages": stages, "graph": graph}
 
     def lines(self) -> Iterator[str]:
         """The table, for people."""
@@ -127,6 +139,8 @@ class Yield:
                 yield f"    {count:>6}  {kind}"
             if stage.example:
                 yield f"            such as {stage.example}"
+        for which, figures in self.graph.items():
+            yield f"  {which}: {figures}"
 
 
 class Verifier:
@@ -147,6 +161,12 @@ class Verifier:
         spec: VerifySpec,
         known: Mapping[EpisodeKey, Sequence[Ruling]] | None = None,
     ) -> None:
+        if spec.replay and any(one.spec.is_simulated for one in domain.members):
+            message = (
+                "an LLM simulates its tools, and need not say the same again; what contradicts their "
+                "memory is found as they are called. Verify without replay: `replay: false`"
+            )
+            raise SpecError([domain.located.problem(("tools",), message)])
         if spec.replay and any(one.spec.writes_outside for one in domain.members):
             message = (
                 "its tools change something outside the dialogue's own world (tools.external), which "

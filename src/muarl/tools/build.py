@@ -7,7 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, SqlToolsSpec, ToolsSpec
+from muarl.spec.tools import (
+    CommandToolsSpec,
+    PythonToolsSpec,
+    SimulatedToolsSpec,
+    SqlToolsSpec,
+    ToolsSpec,
+)
 from muarl.tools.carrier import Limits
 from muarl.tools.gated import GatedToolServer
 from muarl.tools.protocol import ToolServer
@@ -67,6 +73,14 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
         from muarl.tools.sql import sql_server
 
         server = MemoryToolServer(sql_server(spec.sql), stateless=True, limits=limits)
+    elif isinstance(spec, SimulatedToolsSpec):
+        from muarl.tools.memory import MemoryToolServer
+        from muarl.tools.simulated import client_of, simulated_server
+
+        simulated = spec.simulated
+        server = MemoryToolServer(
+            simulated_server(simulated, partial(client_of, simulated)), limits=limits
+        )
     elif isinstance(spec, CommandToolsSpec):
         from muarl.tools.stdio import MirrorToolServer, StdioToolServer
 

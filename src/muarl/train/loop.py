@@ -35,8 +35,7 @@ from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
-from muarl.train.overlapping import KIND as OVERLAP
-from muarl.train.overlapping import overlap_lines
+from muarl.train.overlapping import own_up
 from muarl.train.progress import Progress
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
@@ -82,7 +81,7 @@ async def train(
         prompts = await shared_prompts(domain, renderer)
         refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
-        _own_up(located, domain, folder, progress)
+        own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
         await _go(
@@ -102,19 +101,6 @@ async def train(
                 user=user,
                 home=located.path.parent,
             )
-        )
-
-
-def _own_up(
-    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress
-) -> None:
-    """Say what is trained on although it must not be, once in the metrics."""
-    known = any(line["kind"] == OVERLAP for line in folder.lines())
-    for line in () if known else overlap_lines(located, domain):
-        folder.log(OVERLAP, **line)
-        progress.note(
-            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
-            f"on; accepted: {line['accepted']}"
         )
 
 

@@ -13,6 +13,8 @@ from muarl.overlap import Overlap, between, of_task
 from muarl.spec import Located, RunSpec
 from muarl.spec.finding import Finding
 from muarl.suite import AnyDomain
+from muarl.train.progress import Progress
+from muarl.train.run_folder import RunFolder
 
 KIND = "overlap"
 """Of the lines in a run's metrics: `against`, `shared` of `tasks` looked at, `exact`, `pairs` (the first),
@@ -35,6 +37,17 @@ def overlap_findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Findi
                 "train on other tasks, or say under `overlap.accepted` why this is meant"
             )
             yield Finding(("overlap", "against", name), message)
+
+
+def own_up(run: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress) -> None:
+    """Say what is trained on although it must not be, as the run begins and once in its metrics."""
+    known = any(line["kind"] == KIND for line in folder.lines())
+    for line in () if known else overlap_lines(run, domain):
+        folder.log(KIND, **line)
+        progress.note(
+            f"{line['shared']} of {line['tasks']} items of {line['against']} overlap with what is trained "
+            f"on; accepted: {line['accepted']}"
+        )
 
 
 def overlap_lines(run: Located[RunSpec], domain: AnyDomain) -> Iterator[dict[str, Any]]:

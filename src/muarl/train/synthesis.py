@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from msgspec import structs
 
 from muarl.data.expert import byte_renderer
 from muarl.domain import Domain, load_domain
@@ -20,10 +22,13 @@ from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, SynthSpec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
+from muarl.spec.select import SelectSpec
 from muarl.spec.synth import LlmAgentSpec
+from muarl.synth.graph import StateGraph
 from muarl.synth.review import with_reviews
+from muarl.synth.select import Selected, select
 from muarl.synth.verdicts import known_verdicts, write_verdicts
-from muarl.synth.verify import REVIEW, Verdict, Verifier, Yield
+from muarl.synth.verify import REVIEW, SELECT, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
@@ -129,18 +134,57 @@ async def synthesise(
     before = known_verdicts(folder.path)
     rulings = {key: verdict.rulings for key, verdict in before.items()}
     verifier = Verifier(domain, spec.verify, rulings)
-    found = Yield([*verifier.names, *([REVIEW] if any(v.reviews for v in before.values()) else [])])
+    found = Yield(_stages(verifier, before, spec))
     progress.phase("verification", len(keys))
     verdicts: list[Verdict] = []
-    async for _, verdict in verifier.verdicts(StoredEpisodes([folder.journal])):
+    graph = StateGraph()
+    candidates: list[Selected] = []
+    async for episode, verdict in verifier.verdicts(StoredEpisodes([folder.journal])):
         if verdict.key in before:
             verdict = with_reviews(verdict, before[verdict.key].reviews)
-        found.count(verdict)
+        graph.add(episode)
+        if verdict.kept and spec.select is not None:
+            candidates.append(Selected(episode, spec.select.axes))
         verdicts.append(verdict)
-        progress.advance(found.made)
+        progress.advance(len(verdicts))
+    if spec.select is not None:
+        verdicts = _selected(verdicts, candidates, graph, spec.select)
+    for verdict in verdicts:
+        found.count(verdict)
     write_verdicts(folder.path, verdicts)
+    kept = [verdict.key for verdict in verdicts if verdict.kept]
+    found.graph = {"made": graph.figures(), "kept": graph.figures(kept)}
     write_text(folder.path / YIELD, json.dumps(found.as_json(), indent=1))
     return found
+
+
+def _stages(verifier: Verifier, before: Mapping[EpisodeKey, Verdict], spec: SynthSpec) -> list[str]:
+    """Names of all that dialogues go through, people and selection included."""
+    reviewed = any(verdict.reviews for verdict in before.values())
+    return [
+        *verifier.names,
+        *([REVIEW] if reviewed else []),
+        *([SELECT] if spec.select is not None else []),
+    ]
+
+
+def _selected(
+    verdicts: list[Verdict], candidates: list[Selected], graph: StateGraph, spec: SelectSpec
+) -> list[Verdict]:
+    """The verdicts, where those that were not chosen say so."""
+    chosen = select(candidates, {one.key: graph.shape(one.key) for one in candidates}, spec)
+    cells = {one.key: ", ".join(one.cell) for one in candidates}
+    return [
+        structs.replace(
+            verdict,
+            stage=SELECT,
+            kind=cells[verdict.key],
+            reason=f"of ({cells[verdict.key]}) there were more than its share",
+        )
+        if verdict.kept and verdict.key not in chosen
+        else verdict
+        for verdict in verdicts
+    ]
 
 
 @asynccontextmanager

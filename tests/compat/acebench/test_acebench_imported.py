@@ -43,9 +43,14 @@ def copy(published, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def domain(copy, tmp_path_factory):
+def written(copy, tmp_path_factory):
     written = {p.name: p for p in write_domains(copy, tmp_path_factory.mktemp("domains"))}
     assert len(written) == 22
+    return written
+
+
+@pytest.fixture(scope="session")
+def domain(written):
     return cache(lambda name: load_domain(written[name] / "domain.yaml"))
 
 
@@ -77,6 +82,18 @@ async def test_without_a_user_questions_are_told_off_and_gold_calls_earn_1(domai
         assert opening == task.goal
         assert reply == NO_QUESTIONS
         assert episode.reward == 1.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_the_expert_solves_every_entry_without_a_user(domain, language, written):
+    names = [name for name in written if name.startswith(f"{language}-multi-step")]
+    rewards = []
+    for made in map(domain, names):
+        tasks = made.tasks("test")
+        episodes = await play_agents(made, tasks, lambda t, rng, d=made: d.expert(t, {}, rng))
+        rewards += [episode.reward for episode in episodes]
+    assert rewards == [1.0] * 20
 
 
 @pytest.mark.anyio

@@ -7,6 +7,7 @@ answered by itself, and an error does not keep the next one from running.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from muarl.compat.acebench.score import (
     strictly_end_to_end,
 )
 from muarl.compat.acebench.solutions import solution
+from muarl.compat.gold_expert import GoldExpert
 from muarl.compat.json_schema import json_schema
 from muarl.errors import SetupError
 from muarl.reward import Evidence
@@ -35,6 +37,8 @@ from muarl.world import World, plain
 
 ENTRIES, RECORDS = "published.json", "records.json"
 """Files beside the domain's: its entries, and the messages and reminders that a task begins with."""
+FINISHED = "finish conversation"
+"""What ends a dialogue: the user says it, and in multi_step the agent."""
 _TURNS = 20
 """Messages of the agent. With what answers them these are the 40 after which upstream stops, and looks
 at the state."""
@@ -125,6 +129,12 @@ class Imported:
             reward=[_asks("end_to_end", entry)],
             metrics=[_asks(name, entry) for name in ("process", "strict", "strict_process")],
         )
+
+    def expert(
+        self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
+    ) -> GoldExpert:
+        """Who plays the gold calls; in multi_step it is who ends the dialogue."""
+        return GoldExpert(task, imperfections, done=FINISHED)
 
     def end_to_end(self, evidence: Evidence, task: str) -> tuple[float, str]:
         """End-to-end accuracy, as upstream has it."""

@@ -17,7 +17,7 @@ import msgspec
 
 from muarl.compat.acebench.entries import KINDS, LANGUAGES, Entry, entries, first_records
 from muarl.compat.acebench.environment import NO_QUESTIONS
-from muarl.compat.acebench.imported import ENTRIES, RECORDS
+from muarl.compat.acebench.imported import ENTRIES, FINISHED, RECORDS
 from muarl.compat.python_text import parsed, texts
 from muarl.compat.upstream import Upstream
 from muarl.errors import RecordError, SetupError
@@ -32,8 +32,6 @@ _FILES = tuple(
 _LAYOUTS = ("data_all", ".", "acebench", "..")
 _PROMPTS = "model_inference/multi_turn/APIModel_user.py"
 _RULES = {"en": "model_inference/prompt_en.py", "zh": "model_inference/prompt_zh.py"}
-FINISHED = "finish conversation"
-"""What ends a dialogue: the user says it, and in multi_step the agent."""
 _PATIENCE = 40
 """More messages than upstream allows."""
 _WRITES = {
@@ -61,7 +59,7 @@ _TOOLS_PY = '''\
 from muarl.compat.acebench.imported import Imported
 
 domain = Imported(__file__)
-serve, world, tasks = domain.serve, domain.world, domain.tasks
+serve, world, tasks, expert = domain.serve, domain.world, domain.tasks, domain.expert
 end_to_end, strict = domain.end_to_end, domain.strict
 process, strict_process = domain.process, domain.strict_process
 '''
@@ -165,6 +163,7 @@ def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
         "personas": {
             "official": {"style": "As the benchmark's own prompt has her.", "patience": _PATIENCE}
         },
+        "expert": "tools.py:expert",
         "reward": [{"gold_world": True}],
         "benchmark": {"name": "ACEBench"},
     }

@@ -19,12 +19,12 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 
 from muarl.compat.bfcl.checker import Verdict, judged
 from muarl.compat.bfcl.entries import Entry
-from muarl.compat.bfcl.expert import GoldExpert
 from muarl.compat.bfcl.expressions import name_of, value_of, written
 from muarl.compat.bfcl.official import NOTHING, official_verdict, require
 from muarl.compat.bfcl.sandbox import Sandbox, initial_state
 from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.bfcl.upstream import Upstream
+from muarl.compat.gold_expert import GoldExpert
 from muarl.compat.json_schema import json_schema
 from muarl.errors import SetupError
 from muarl.messages import ToolCall
