@@ -10,7 +10,8 @@ after the first message that the policy writes to her; in BFCL she says her fixe
 judged and counts as 1, as in published counts.
 
 - `floors`: set to policy to tasks with reward 1; `share` likewise as shares; `tasks`: how many a set has.
-- `do_nothing_agrees`: whether the counts are those that the official code gave (`../shared/reference`).
+- `do_nothing_agrees`: whether the counts are those that the official code gave (`../shared/reference`),
+  where it was asked.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import anyio
 from _tables import markdown
 
+from muarl.compat.acebench.importer import write_domains as write_acebench
 from muarl.compat.bfcl.importer import VERSIONS, write_domains
 from muarl.compat.tau.importer import Made, imported_tau1, imported_tau2
 from muarl.compat.tau.writing import write
@@ -73,7 +76,7 @@ class Transfer:
 
 
 def sets(data: Path, folder: Path, only: str) -> Iterator[tuple[str, Path, str]]:
-    """Name, domain's file and split of each set that is imported."""
+    """Name, domain's file and split of each set that is imported; a set may have several domains."""
     for benchmark, version, made in _imports(data):
         for split in {**made.splits, **made.more_splits}:
             name = " ".join(filter(None, (benchmark, version, made.folder, split)))
@@ -87,6 +90,11 @@ def sets(data: Path, folder: Path, only: str) -> Iterator[tuple[str, Path, str]]
             for at, _ in write_domains(data / "bfcl" / version, folder / called):
                 if (name := f"{called} {at.name} test").startswith(only):
                     yield name, at / "domain.yaml", "test"
+    if "acebench".startswith(only) or only.startswith("acebench"):
+        for at in write_acebench(data / "acebench", folder / "acebench"):
+            language, _, kind, *_ = at.name.split("-")
+            if (name := f"acebench {language} multi_{kind}").startswith(only):
+                yield name, at / "domain.yaml", "test"
 
 
 def _imports(data: Path) -> Iterator[tuple[str, str, Made]]:
@@ -183,11 +191,16 @@ def main() -> int:
         print(f"no folder {args.data}: --data names the upstream data", file=sys.stderr)
         return 2
     begin = time.perf_counter()
-    floors, sizes = {}, {}
+    floors: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    sizes: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         for name, path, split in sets(args.data, Path(folder), args.only):
-            sizes[name], floors[name] = anyio.run(counted, path, split)
-    nothing = {name: right["do_nothing"] for name, right in floors.items()}
+            size, right = anyio.run(counted, path, split)
+            sizes[name] += size
+            floors[name] = {
+                policy: floors[name].get(policy, 0) + count for policy, count in right.items()
+            }
+    nothing = {name: right["do_nothing"] for name, right in floors.items() if name in MEASURED}
     summary = {
         "floors": floors,
         "share": {

@@ -15,6 +15,7 @@ MuarlError
 ├── FaultRateError         so many dialogues fail that the run stops (the fuse)
 └── TrainError
     ├── NonFiniteLoss      the step and what was not finite
+    ├── RankLost           another process of a run with several has ended
     └── WeightSyncError    the sampler does not hold the trainer's weights
 
 One thing is no error: OldVersionWarning, a spec file that has an old form and is read all the same.
@@ -146,6 +147,10 @@ class TrainError(MuarlError):
 
 class NonFiniteLoss(TrainError):
     """A loss or gradient is not finite."""
+
+
+class RankLost(TrainError):
+    """Another process that carries the run out has ended before it was over."""
 
 
 class WeightSyncError(TrainError):

@@ -12,13 +12,16 @@ from rich.console import Group as Lines
 
 from muarl.cli import _display
 from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.cli._grid import grid_lines
 from muarl.cli._status import beside, brief, in_words, removals, status
 from muarl.evaluate import summarise
+from muarl.evaluate.grid import Cell, GridFound
 from muarl.evaluate.removal import Removal
 from muarl.observe import Counters
 from muarl.policy import EngineLoad
 from muarl.record import Outcome, PredicateResult
 from muarl.scheduler import EpisodePlan, Group
+from muarl.spec.grid import GridSpec
 from muarl.testing import build_episode, build_key
 
 
@@ -77,6 +80,16 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
         "pass^2 1.000 [0.207, 1.000]",
         "share 0.500 (no interval: it is of one task)",
     ]
+
+
+def test_a_grid_says_what_its_scores_leave_out() -> None:
+    rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
+    summary = summarise([build_episode(rewards=rewards)])
+    grid = GridSpec.model_construct(policies={"p": None}, users={"u": None}, trials=1, gain=None)
+    cell = Cell("p", "u", summary.success, {}, summary)
+    found = GridFound(cells=[cell], policies=[], users=[], kept={}, verdict=None)
+    lines = list(grid_lines(grid, 1, "held_out", found))
+    assert lines[-1] == "some scores leave something out: nobody judged it"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

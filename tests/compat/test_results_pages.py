@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -79,10 +80,15 @@ def test_versions(fixtures):
     agree("comparability.md", *versions.tables(versions.audit(fixtures / "data")))
 
 
-@pytest.mark.parametrize("name", ["tau1 retail dev", "tau2 HEAD mock base"])
+@pytest.mark.parametrize(
+    "name", ["tau1 retail dev", "tau2 HEAD mock base", "acebench en multi_turn"]
+)
 def test_floors(fixtures, tmp_path, name):
-    ((_, path, split),) = floors.sets(fixtures / "data", tmp_path, name)
-    size, right = anyio.run(partial(floors.counted, path, split))
+    size, right = 0, Counter()
+    for _, path, split in floors.sets(fixtures / "data", tmp_path, name):
+        tasks, counts = anyio.run(partial(floors.counted, path, split))
+        size += tasks
+        right.update(counts)
     agree("floors.md", floors.table({name: right}, {name: size}))
 
 

@@ -20,6 +20,14 @@ USERS = ".venv/bin/muarl users"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
 EVAL = ".venv/bin/muarl eval specs/quickstart.yaml"
 TRAIN = ".venv/bin/muarl train specs/quickstart.yaml"
+RANKS = (
+    ".venv/bin/python -m torch.distributed.run --standalone --nproc-per-node 2 "
+    "-m muarl.cli train specs/quickstart.yaml"
+)
+FEW = (
+    "--set cold_start.episodes=200 --set cold_start.steps=20 --set grpo.iterations=2 "
+    "--set grpo.lr_decay_iterations=0 --set eval.episodes=40"
+)
 PLAN = [
     "make quickstart",
     ".venv/bin/muarl check domains/desk",
@@ -44,6 +52,7 @@ PLAN = [
     ".venv/bin/muarl eval specs/grid-expert.yaml --out runs/grid-expert --overwrite",
     ".venv/bin/muarl eval specs/grid.yaml --out runs/grid --overwrite",
     f"{TRAIN} preset:dapo --set grpo.overlong.penalty=0.5 --dry-run",
+    f"{RANKS} {FEW} --out runs/two-ranks --overwrite",
     ".venv/bin/muarl train specs/mua-rl/8b-cold-start.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
     ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",

@@ -104,6 +104,11 @@ def test_after_three_tries_the_templates_words_stay_and_are_counted() -> None:
     assert (found.count, dict(found.kept)) == (0, {"it leaves a fact out": 2})
 
 
+def test_the_same_words_are_no_other_words() -> None:
+    found = worded(lambda goal, _: goal)
+    assert (found.count, dict(found.kept)) == (0, {"it is in the same words": 2})
+
+
 def test_what_a_model_thinks_is_no_part_of_the_wording() -> None:
     found = worded(lambda goal, _: f"<think>Hm, W99?</think>\n{goal.replace('want', 'need')}\n")
     assert found.tasks[0].goal == TASKS[0].goal.replace("want", "need")

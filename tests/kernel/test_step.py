@@ -43,6 +43,10 @@ class Recorder:
     def parameters(self) -> list[torch.nn.Parameter]:
         return self._real.parameters
 
+    @property
+    def unsplit(self) -> set[str]:
+        return self._real.unsplit
+
     def step(self, lr: float) -> None:
         named = self._model.named_parameters()
         self.gradient = {n: p.grad.double() for n, p in named if p.grad is not None}

@@ -245,3 +245,18 @@ def test_the_retrying_agent_makes_the_same_call_again() -> None:
     failed = Message("tool", "Error: HTTP 502 Bad Gateway", tool_call_id="c", name="t")
     again = Retrying(Never()).act([call, failed])
     assert [(c.name, c.arguments) for c in again.tool_calls] == [("t", {"x": 1})]
+
+
+def test_a_task_that_says_which_tools_are_shown_keeps_its_list_as_it_is() -> None:
+    """What is shown later would else stand under another name than what was shown at first."""
+    (task,) = first_tasks("desk", 1)
+    own = task.model_copy(update={"tools": ["get_order"]})
+    offered = []
+    for each in (task, own):
+        perturbations = Perturbations(PerturbSpec(metadata=1.0), each, offer_seed=1, seed=1)
+        catalogue = perturbations.catalogue(
+            (tool("get_order", "Get an order.", "id"), tool("cancel_order", "Cancel.", "id"))
+        )
+        offered.append(([shown.name for shown in catalogue.tools], perturbations.offered))
+    assert offered[0][1]
+    assert offered[1] == (["get_order", "cancel_order"], [])

@@ -115,3 +115,19 @@ async def test_servers_that_take_no_adapters_are_said_how_to_start() -> None:
     async with fake_vllm() as (fake,), VllmServerPolicy([fake.url]) as policy:
         with pytest.raises(SetupError, match=r"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1.*--enable-lora"):
             policy.require_adapters()
+
+
+async def test_processes_of_one_run_follow_the_one_that_loads_adapters() -> None:
+    async with fake_vllm(2) as fakes:
+        for fake in fakes:
+            fake.adapters, fake.has_dev_mode = {}, False
+        urls = [fake.url for fake in fakes]
+        async with (
+            VllmServerPolicy(urls, run="r") as first,
+            VllmServerPolicy(urls, run="r") as other,
+        ):
+            for version in (1, 2):
+                await load(first, version, version / 2)
+                other.follow(version, adapters=True)
+                assert (await other.generate(ask())).policy_version == version
+                assert await other.probe_gap(probe_of(f"[{version / 2}]")) == 0

@@ -471,3 +471,31 @@ async def test_a_server_that_misses_a_reading_is_not_taken_for_one_that_is_full(
         assert load is not None
         seen.append(load.preemptions)
     assert seen == [0, 0, 1, 1]
+
+    async def test_processes_of_one_run_follow_the_one_that_syncs(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.WARNING)
+        async with (
+            fake_vllm(2) as fakes,
+            policy_of(fakes, run="r") as first,
+            policy_of(fakes, run="r") as other,
+        ):
+            for version in (1, 2):
+                weights = save_weights(first.staging_dir, version / 2)
+                await first.load_weights(first.staging_dir, version, probe_of(weights))
+                other.follow(version)
+                for policy in (first, other):
+                    assert (await policy.generate(ask())).policy_version == version
+            synced = [request.path for fake in fakes for request in fake.server.requests].count(
+                "/collective_rpc"
+            )
+            assert synced == 2 * 2, "each version once for each endpoint"
+            # One that did not take them shows it, to the others too.
+            fakes[0].refuses.add("/collective_rpc")
+            weights = save_weights(first.staging_dir, 0.125)
+            await first.load_weights(first.staging_dir, 3, probe_of(weights))
+            other.follow(3)
+            for number in range(MANY):
+                assert (await other.generate(ask(str(number)))).policy_version == 3
+        assert f"no more samples from {fakes[0].url}" in caplog.text

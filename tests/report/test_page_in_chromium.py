@@ -297,7 +297,7 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
     folder = make_run(tmp_path / "run", iterations=1, tasks=4, group=2)
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     played = next(line for line in lines if line["kind"] == "eval")
-    played |= {"kind": kind, "phase": phase}
+    played |= {"kind": kind, "phase": phase, "caveats": {"nobody judged <b>it</b>": 3}}
     (folder / "metrics.jsonl").write_text(json.dumps(played) + "\n")
 
     async def look(page: Page) -> dict[str, Any]:
@@ -306,11 +306,13 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
             "score": await text(page, ".scores"),
             "tiles": await text(page, ".tiles"),
             "training": await text(page, "#training"),
+            "caveat": await text(page, ".caveat"),
         }
 
     seen = visit(folder, look)
     assert seen["complaints"] == []
     assert seen["heading"] == heading
+    assert seen["caveat"].endswith("scores leave something out: nobody judged <b>it</b>")
     assert "%" in seen["score"]
     assert "→" not in seen["score"]
     assert "ended most often" in seen["tiles"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -12,10 +13,12 @@ import anyio
 from muarl.record import Episode, EpisodeKey, Sample, Span
 from muarl.scheduler import EpisodePlan, Group, Groups, Limits, run_groups
 from muarl.scheduler.admission import GroupSource
+from muarl.scheduler.crew import Crew
 from muarl.seeds import generator
 from muarl.testing import build_episode, build_key
-from muarl.train.lineup import Batch, BatchRecord, Lineup, Pace, Place, Plan
+from muarl.train.lineup import Lineup
 from muarl.train.pipeline import Pipeline
+from muarl.train.plan import Batch, BatchRecord, Pace, Place, Plan
 
 SIZE = 2
 """Dialogues of a group."""
@@ -53,6 +56,7 @@ class World:
     version: int = 0
     live_while_learning: float = 0.0
     process: int = 0
+    crew: Crew | None = None
 
     def append(self, episode: Episode) -> None:
         self.journal.append(episode)
@@ -74,7 +78,7 @@ class World:
         self.version = first
         done = {episode.key: episode for episode in self.journal}
         lineup = Lineup(self.plan, self.pace, version=first, records=list(self.records), done=done)
-        pipeline = Pipeline(lineup)
+        pipeline = Pipeline(lineup, crew=self.crew)
         began = anyio.current_time()
 
         def rolling_out(source: GroupSource) -> AbstractAsyncContextManager[Groups]:
@@ -131,3 +135,62 @@ def lags(batch: Batch) -> set[int]:
         for sample in episode.samples
         for span in sample.spans
     }
+
+
+class Table:
+    """Where processes of one run exchange groups, here in one event loop."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.given: list[Group] = []
+        self.count = 0
+        self.all_came = anyio.Event()
+
+    async def exchange(self, groups: Sequence[Group]) -> list[Group]:
+        self.given += groups
+        self.count += 1
+        given, all_came = self.given, self.all_came
+        if self.count == self.size:
+            self.given, self.count, self.all_came = [], 0, anyio.Event()
+            all_came.set()
+        await all_came.wait()
+        return list(given)
+
+
+@dataclass
+class Seat:
+    """One process at the table: a `Crew`."""
+
+    table: Table
+    rank: int
+
+    @property
+    def size(self) -> int:
+        return self.table.size
+
+    async def exchange(self, groups: Sequence[Group]) -> list[Group]:
+        return await self.table.exchange(groups)
+
+
+def crews(world: World, size: int) -> list[World]:
+    """The same run by several processes, each with a disk of its own."""
+    table = Table(size)
+    return [
+        replace(
+            world,
+            plan=replace(world.plan, is_mine=lambda place, rank=rank: place.number % size == rank),
+            crew=Seat(table, rank),
+            journal=[],
+            records=list(world.records),
+            trained={},
+            process=0,
+        )
+        for rank in range(size)
+    ]
+
+
+async def all_run(worlds: Sequence[World], **how: Any) -> None:
+    """Run them at once."""
+    async with anyio.create_task_group() as tasks:
+        for world in worlds:
+            tasks.start_soon(partial(world.run, **how))

@@ -14,7 +14,7 @@ from muarl.record import Episode, EpisodeKey
 from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 from muarl.testing import build_episode, run_in_virtual_time
-from muarl.train.lineup import BatchRecord, Pace
+from muarl.train.plan import BatchRecord, Pace
 from muarl.train.rollouts import Draws, group_keys
 
 PACES = st.one_of(

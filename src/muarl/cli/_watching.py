@@ -17,9 +17,10 @@ from muarl.observe.words import plain_words
 from muarl.scheduler import Observer
 from muarl.spec import RunSpec
 from muarl.spec.base import Spec
+from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
-Progress = LiveProgress | PlainProgress
+Progress = LiveProgress | PlainProgress | Silent
 
 
 def require_spans(args: argparse.Namespace) -> None:
@@ -43,11 +44,17 @@ def require_spans(args: argparse.Namespace) -> None:
 
 @contextmanager
 def watched(
-    folder: RunFolder, spec: RunSpec, *, otel: bool, beside: Sequence[Spec] = ()
+    folder: RunFolder,
+    spec: RunSpec,
+    *,
+    otel: bool,
+    beside: Sequence[Spec] = (),
+    shown: bool = True,
 ) -> Iterator[tuple[Observation, Progress]]:
     """Watch a run while this is open: what to tell of dialogues, and what to tell of phases.
 
-    `beside` are further specs that name the keys of endpoints.
+    `beside` are further specs that name the keys of endpoints. Of several processes that carry out one
+    run, only one has its progress `shown`.
     """
     secrets = tuple(key for each in (spec, *beside) for key in _secrets(each))
     with ExitStack() as stack:
@@ -60,7 +67,9 @@ def watched(
             provider = stack.enter_context(collector())
             others.append(stack.enter_context(Spans(provider, secrets)))
         observation = Observation(*others, secrets=secrets)
-        progress = stack.enter_context(display(observation.counters))
+        progress: Progress = Silent()
+        if shown:
+            progress = stack.enter_context(display(observation.counters))
         stack.enter_context(_heard(log, progress, secrets))
         log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine.name)
         if folder.accepted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -28,6 +29,11 @@ from muarl.cli._arguments import (
 from muarl.cli._running import prepare_torch, run_interruptibly
 from muarl.cli._telling import remark, tell
 from muarl.scheduler.rounds import StopSignal
+from muarl.spec import Located, RunSpec
+
+if TYPE_CHECKING:
+    from muarl.kernel.ranks import Ranks
+    from muarl.train.peers import Peers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, and print where the run is."""
     from dataclasses import replace
-    from functools import partial
 
     located = run_of(args)
     if args.seed is not None:
@@ -50,45 +55,78 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(located.spec.threads)
+    from muarl.kernel.ranks import joined
+    from muarl.train.peers import together
+
+    out = args.out or Path("runs") / name_of_run(args)
+    with joined() as ranks, together(ranks, remark) as peers:
+        _train(args, located, out, ranks, peers)
+    if ranks.is_first:
+        answer(out)
+    return 0
+
+
+def _again(args: argparse.Namespace, out: Path, ranks: Ranks) -> str:
+    command = f"train {as_typed(args)} --out {out} --resume"
+    return f"muarl {command}" if ranks.alone else f"torchrun ... -m muarl.cli {command}"
+
+
+def _train(
+    args: argparse.Namespace,
+    located: Located[RunSpec],
+    out: Path,
+    ranks: Ranks,
+    peers: Peers | None,
+) -> None:
+    from contextlib import ExitStack
+    from functools import partial
+
     from muarl.cli._watching import require_spans, watched
     from muarl.kernel.lora import require_peft
     from muarl.train.loop import train
-    from muarl.train.ready import files_of_run, require_engine
+    from muarl.train.peers import heeding
+    from muarl.train.rank_folder import FollowerFolder
+    from muarl.train.ready import files_of_run, refuse_for_many, require_engine
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
     spec = located.spec
+    refuse_for_many(located, ranks)
     require_spans(args)
     if spec.model.lora is not None:
         require_peft()
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
-    tell("reading the domain and its tasks")
+    if ranks.is_first:
+        tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
-    out = args.out or Path("runs") / name_of_run(args)
-    moved = spec.moved(located.path.parent, out)
-    with (
-        RunFolder.opened(
-            out,
-            moved,
-            resume=args.resume,
-            overwrite=args.overwrite,
-            reads=files_of_run(located),
-            content=anyio.run(content_of_run, domain, spec),
-            accept_changes=args.accept_changes,
-        ) as folder,
-        watched(folder, spec, otel=args.otel) as (observation, progress),
-    ):
+    with ExitStack() as held:
+        if ranks.is_first:
+            opened = RunFolder.opened(
+                out,
+                spec.moved(located.path.parent, out),
+                resume=args.resume,
+                overwrite=args.overwrite,
+                reads=files_of_run(located),
+                content=anyio.run(content_of_run, domain, spec),
+                accept_changes=args.accept_changes,
+            )
+            folder = held.enter_context(opened)
+        ranks.meet()
+        if not ranks.is_first:
+            folder = FollowerFolder(out, ranks.rank)
+        ranks.meet()
+        observation, progress = held.enter_context(
+            watched(folder, spec, otel=args.otel, shown=ranks.is_first)
+        )
 
         async def work(stop: StopSignal) -> None:
-            async with observation.running():
-                await train(located, folder, progress, stop, domain, observation)
+            async with heeding(peers, stop), observation.running():
+                await train(located, folder, progress, stop, domain, observation, ranks)
 
         try:
             run_interruptibly(work)
         except* KeyboardInterrupt as interrupted:
-            hint = f"stopped; go on with: muarl train {as_typed(args)} --out {out} --resume"
-            remark(hint)
+            if ranks.is_first:
+                remark(f"stopped; go on with: {_again(args, out, ranks)}")
             raise KeyboardInterrupt from interrupted
-    answer(out)
-    return 0

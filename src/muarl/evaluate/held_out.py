@@ -14,6 +14,7 @@ from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler import Group, Observer
+from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, ReadLoad
@@ -38,6 +39,7 @@ class HeldOut:
         on_group: Told each task's episodes.
         observer: Told what happens to dialogues.
         user_model: Plays those users who are a `model`.
+        crew: Processes that share out the dialogues; see `run_round`.
     """
 
     domain: AnyDomain
@@ -49,6 +51,7 @@ class HeldOut:
     on_group: Callable[[Group], None] = lambda _group: None
     observer: Observer | None = None
     user_model: UserModel | None = None
+    crew: Crew | None = None
 
     async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
         """One policy at one temperature."""
@@ -111,6 +114,7 @@ class HeldOut:
             stop=self.stop,
             on_group=self.on_group,
             observer=self.observer,
+            crew=self.crew,
         )
         return [episode for group in groups for episode in group.episodes]
 

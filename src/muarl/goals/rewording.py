@@ -92,7 +92,12 @@ async def reworded(
                 reason = "the endpoint does not answer"
                 break
             text = " ".join(strip_reasoning(reply.text).split())
-            reason = "it is cut off" if reply.cut else guard.objection(task, text)
+            if reply.cut:
+                reason = "it is cut off"
+            elif text == task.goal:
+                reason = "it is in the same words"
+            else:
+                reason = guard.objection(task, text)
             if not reason:
                 goals[index] = text
                 return

@@ -31,6 +31,7 @@ from transformers import PreTrainedModel
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.lora import adapter_weights, has_adapters, read_adapters, save_adapters
 from muarl.kernel.model import load_model, save_model, tensors_checksum
+from muarl.kernel.shards import rewritten, whole
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
 from muarl.record.whole import whole_folder
@@ -52,6 +53,9 @@ class _State(msgspec.Struct):
 def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep: int = 2) -> Path:
     """Save all that the next update depends on, as the newest checkpoint of a folder.
 
+    Of several ranks all call, and the first one writes. What is written does not depend on how many
+    there are: any number can take it up.
+
     Args:
         folder: Holds the checkpoints of one run; made if missing.
         trainer: Its model, optimizer and number of updates are saved.
@@ -64,11 +68,17 @@ def save_checkpoint(folder: Path, trainer: Trainer, counters: Counters, *, keep:
     Raises:
         RecordError: The disk refused; the newest checkpoint is the one before.
     """
-    with saving(folder, SafetensorError):
-        return _save(folder, trainer, counters, keep)
+    with whole(trainer.model), saving(folder, SafetensorError):
+        state = trainer.optimizer.state(kept=trainer.ranks.is_first)
+        if trainer.ranks.is_first:
+            _save(folder, trainer, state, counters, keep)
+    trainer.ranks.meet()
+    return _complete(folder)[-1]
 
 
-def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path:
+def _save(
+    folder: Path, trainer: Trainer, moments: Mapping[str, Tensor], counters: Counters, keep: int
+) -> None:
     older = _complete(folder)
     target = folder / f"{int(older[-1].name) + 1 if older else 1:06d}"
     with whole_folder(target) as draft:
@@ -76,7 +86,7 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
             save_adapters(trainer.model, draft)
         else:
             save_model(trainer.model, draft)
-        state = {name: value.contiguous() for name, value in trainer.optimizer.state().items()}
+        state = {name: value.contiguous() for name, value in moments.items()}
         save_file(state, draft / "optimizer.safetensors")
         content = {
             "version": CHECKPOINT_VERSION,
@@ -88,7 +98,6 @@ def _save(folder: Path, trainer: Trainer, counters: Counters, keep: int) -> Path
         (draft / "state.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     for path in older[: max(0, len(older) + 1 - keep)]:
         shutil.rmtree(path)
-    return target
 
 
 def drop_checkpoints(folder: Path, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
@@ -163,7 +172,7 @@ def trained_weights(model: PreTrainedModel) -> Mapping[str, Tensor]:
 
 def set_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
     """Give a model other values of what is trained, in place."""
-    with torch.no_grad():
+    with torch.no_grad(), rewritten(model):
         for name, parameter in trained_weights(model).items():
             parameter.copy_(weights[name])
 

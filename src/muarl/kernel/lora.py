@@ -25,6 +25,7 @@ from torch.nn import Parameter
 from transformers import PreTrainedModel
 
 from muarl.errors import SetupError, did_you_mean
+from muarl.kernel.shards import rewritten, state_of
 from muarl.record.saving import saving
 from muarl.spec.lora import LoraSpec
 
@@ -122,7 +123,7 @@ def adapters_off(model: PreTrainedModel) -> Iterator[None]:
 
 def merged_weights(model: PreTrainedModel) -> dict[str, Tensor]:
     """The state of the model without adapters that computes the same: W + (alpha / rank) · B A."""
-    weights = model.state_dict()
+    weights = dict(state_of(model))
     with torch.no_grad():
         for name, layer in _layers(model):
             weights[f"{name}.base_layer.weight"] = _merged(layer)
@@ -138,10 +139,11 @@ def merge_adapters(model: PreTrainedModel, *, seed: int) -> None:
 
     What then is with adapters off was on before.
     """
-    with torch.no_grad():
-        for _, layer in _layers(model):
-            layer.get_base_layer().weight.copy_(_merged(layer))
-    _begin(model, seed)
+    with rewritten(model):
+        with torch.no_grad():
+            for _, layer in _layers(model):
+                layer.get_base_layer().weight.copy_(_merged(layer))
+        _begin(model, seed)
 
 
 def save_adapters(model: PreTrainedModel, folder: Path) -> None:
@@ -154,9 +156,7 @@ def save_adapters(model: PreTrainedModel, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         _config(model).save_pretrained(str(folder))
         weights = adapter_weights(model).items()
-        save_file(
-            {_in_file(name): part.detach().contiguous() for name, part in weights}, folder / _FILE
-        )
+        save_file({_in_file(name): part.detach().clone() for name, part in weights}, folder / _FILE)
 
 
 def read_adapters(model: PreTrainedModel, folder: Path) -> Mapping[str, Tensor]:

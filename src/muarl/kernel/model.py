@@ -21,6 +21,7 @@ from transformers.utils.logging import (
 from muarl.errors import SetupError
 from muarl.kernel.attention import caps_scores
 from muarl.kernel.lora import has_adapters, merged_weights
+from muarl.kernel.shards import rewritten, state_of
 from muarl.record.saving import saving
 from muarl.spec.model import TinyModelSpec
 
@@ -105,23 +106,23 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
 def copy_weights(source: PreTrainedModel, target: PreTrainedModel) -> None:
     """Give a model the weights of another one of the same shape, in place."""
     theirs = dict(source.named_parameters())
-    for name, parameter in target.named_parameters():
-        parameter.copy_(theirs[name])
+    with rewritten(target):
+        for name, parameter in target.named_parameters():
+            parameter.copy_(theirs[name])
 
 
 def save_model(model: PreTrainedModel, path: Path) -> None:
     """Write config.json and model.safetensors; transformers and vLLM load the folder.
 
-    Adapters are merged into what is written; the model keeps them.
+    Adapters are merged into what is written; the model keeps them. One in pieces must be whole.
 
     Raises:
         RecordError: The disk refused.
     """
     with saving(path, SafetensorError), _no_progress_bars():
         path.mkdir(parents=True, exist_ok=True)
-        model.save_pretrained(
-            path, state_dict=merged_weights(model) if has_adapters(model) else None
-        )
+        weights = merged_weights(model) if has_adapters(model) else state_of(model)
+        model.save_pretrained(path, state_dict=dict(weights))
 
 
 @contextmanager
@@ -146,6 +147,7 @@ def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        raw = tensor.detach().cpu().flatten().view(torch.uint8)
+        # A copy: memory that numpy has seen cannot be freed by `shards`.
+        raw = tensor.detach().cpu().flatten().view(torch.uint8).clone()
         digest.update(raw.numpy().tobytes())
     return digest.hexdigest()

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.lora import adapter_weights
+from muarl.kernel.shards import full, share_like
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.model import ColdStartSpec
 
@@ -29,6 +30,14 @@ class Optimizer:
         """Parameters that are trained."""
         return [parameter for _, _, parameter in self._owned()]
 
+    @property
+    def unsplit(self) -> set[str]:
+        """Names of those that take a whole gradient to move, where each rank has a share of them.
+
+        Muon makes a matrix orthogonal, in bfloat16: of shares that would be slower, and rounded otherwise.
+        """
+        return {self._names[parameter] for part, _, parameter in self._owned() if part in _UNSPLIT}
+
     def step(self, lr: float) -> None:
         """Update the parameters from their gradients, and forget the gradients."""
         for part in self._parts.values():
@@ -37,13 +46,19 @@ class Optimizer:
             part.step()
             part.zero_grad(set_to_none=True)
 
-    def state(self) -> dict[str, Tensor]:
-        """All moments and counters, by `part/parameter/name`."""
-        return {
-            f"{part}/{self._names[parameter]}/{name}": torch.as_tensor(value)
-            for part, optimizer, parameter in self._owned()
-            for name, value in optimizer.state[parameter].items()
-        }
+    def state(self, *, kept: bool = True) -> dict[str, Tensor]:
+        """All moments and counters, by `part/parameter/name`; of a model in pieces, every rank calls.
+
+        Args:
+            kept: Whether this rank wants them, or only helps another to put them together.
+        """
+        found: dict[str, Tensor] = {}
+        for part, optimizer, parameter in self._owned():
+            for name, value in optimizer.state[parameter].items():
+                tensor = full(torch.as_tensor(value)).cpu()
+                if kept:
+                    found[f"{part}/{self._names[parameter]}/{name}"] = tensor
+        return found
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from `state()`.
@@ -52,7 +67,7 @@ class Optimizer:
             RecordError: It was made by another optimizer or for another model; nothing is changed.
         """
         owners = {
-            f"{part}/{self._names[parameter]}": (optimizer, parameter)
+            f"{part}/{self._names[parameter]}": (part, optimizer, parameter)
             for part, optimizer, parameter in self._owned()
         }
         found: dict[str, dict[str, Tensor]] = {owner: {} for owner in owners}
@@ -65,8 +80,11 @@ class Optimizer:
                 )
             found[owner][name] = value
         for owner, values in found.items():
-            optimizer, parameter = owners[owner]
-            optimizer.state[parameter] = {name: _revived(value) for name, value in values.items()}
+            part, optimizer, parameter = owners[owner]
+            optimizer.state[parameter] = {
+                name: _revived(value, parameter, unsplit=part in _UNSPLIT)
+                for name, value in values.items()
+            }
 
     def _owned(self) -> Iterator[tuple[str, torch.optim.Optimizer, Parameter]]:
         for name, optimizer in self._parts.items():
@@ -75,9 +93,14 @@ class Optimizer:
                     yield name, optimizer, parameter
 
 
-def _revived(value: Tensor) -> Tensor | int:
+_UNSPLIT = {"muon"}
+
+
+def _revived(value: Tensor, parameter: Parameter, *, unsplit: bool) -> Tensor | int:
     """As an optimizer holds it: what counts in integers (bitsandbytes) takes no tensor."""
-    return int(value) if value.ndim == 0 and not value.is_floating_point() else value.clone()
+    if value.ndim == 0:
+        return value.clone() if value.is_floating_point() else int(value)
+    return share_like(parameter, value.to(parameter.device), unsplit=unsplit).clone()
 
 
 def adamw(

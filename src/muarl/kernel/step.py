@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -16,6 +18,8 @@ from muarl.kernel.correction import Mismatch, importance_correction
 from muarl.kernel.logprobs import TokenScores, scored
 from muarl.kernel.loss import LossTotals, TokenTerms, grpo_loss, sft_loss
 from muarl.kernel.optimizer import Optimizer, adamw, muon
+from muarl.kernel.ranks import ALONE, Ranks
+from muarl.kernel.shards import forget_gradients, full, sum_gradients, whole
 from muarl.kernel.ways import way_for
 from muarl.record.sample import Sample
 from muarl.spec.grpo import UpdateSpec
@@ -76,8 +80,12 @@ class GrpoMetrics(msgspec.Struct, frozen=True):
 class Trainer:
     """Moves a model's weights, in place; whoever shares the model sees the new ones at once.
 
+    Of several ranks each calls the same methods with the same arguments; they share out the samples, and
+    all get the same answers.
+
     Attributes:
         model: The model.
+        ranks: Who train it together.
         kernel: What updates may take of memory, time and precision.
         optimizer: Its optimizer.
         found: How the model is run, and why so.
@@ -91,10 +99,13 @@ class Trainer:
         *,
         max_grad_norm: float = 1.0,
         kernel: KernelSpec | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.model = model.eval()  # dropout would make the ratio wrong
+        self.ranks = ranks
         self.kernel = kernel or KernelSpec()
-        self.found = way_for(model, self.kernel)
+        with whole(model):
+            self.found = way_for(model, self.kernel)
         self.optimizer = optimizer
         self.num_updates = 0
         self._max_grad_norm = max_grad_norm
@@ -105,22 +116,27 @@ class Trainer:
         model: PreTrainedModel,
         spec: ColdStartSpec | None = None,
         kernel: KernelSpec | None = None,
+        ranks: Ranks = ALONE,
     ) -> Trainer:
         """Muon or AdamW, all parameters."""
         spec, kernel = spec or ColdStartSpec(), kernel or KernelSpec()
         if spec.optimizer == "muon":
-            return cls(model, muon(model), kernel=kernel)
+            return cls(model, muon(model), kernel=kernel, ranks=ranks)
         optimizer = adamw(
             model,
             freeze_embeddings=False,
             weight_decay=spec.weight_decay,
             bits=kernel.optimizer_bits,
         )
-        return cls(model, optimizer, kernel=kernel)
+        return cls(model, optimizer, kernel=kernel, ranks=ranks)
 
     @classmethod
     def for_grpo(
-        cls, model: PreTrainedModel, spec: UpdateSpec, kernel: KernelSpec | None = None
+        cls,
+        model: PreTrainedModel,
+        spec: UpdateSpec,
+        kernel: KernelSpec | None = None,
+        ranks: Ranks = ALONE,
     ) -> Trainer:
         """AdamW, embeddings frozen if the spec says so."""
         kernel = kernel or KernelSpec()
@@ -130,7 +146,7 @@ class Trainer:
             weight_decay=spec.weight_decay,
             bits=kernel.optimizer_bits,
         )
-        return cls(model, optimizer, max_grad_norm=spec.max_grad_norm, kernel=kernel)
+        return cls(model, optimizer, max_grad_norm=spec.max_grad_norm, kernel=kernel, ranks=ranks)
 
     def sft_step(self, samples: Sequence[Sample], lr: float) -> SftMetrics:
         """Make the marked tokens of samples more likely.
@@ -140,10 +156,16 @@ class Trainer:
             NonFiniteLoss: The loss or the gradient is not finite; weights are as before.
         """
         num_tokens = _count(samples)
+        mine = [samples[index] for index in self.ranks.share(samples)]
         loss, entropy = 0.0, 0.0
-        for _, scores in self._scored(samples):
-            loss += self._backward(sft_loss(scores.logprobs, num_tokens=num_tokens))
-            entropy += scores.entropy.sum().item()
+        with whole(self.model):
+            for _, scores in self._scored(mine):
+                loss += self._backward(sft_loss(scores.logprobs, num_tokens=num_tokens))
+                entropy += scores.entropy.sum().item()
+                if not math.isfinite(loss):
+                    break
+            loss, entropy = self.ranks.total(loss, entropy)
+            self._sum_gradients(loss)
         return SftMetrics(
             loss=loss,
             num_tokens=num_tokens,
@@ -209,22 +231,34 @@ class Trainer:
             num_samples=num_samples,
         )
 
+        # All of the above is of the whole update, and every rank has it: what follows is shared out.
+        mine = self.ranks.share(samples)
+
         def terms(batch: MicroBatch) -> TokenTerms:
+            def gather(values: Sequence[Sequence[float]]) -> Tensor:
+                return batch.gather([values[index] for index in mine])
+
             return TokenTerms(
-                old_logprobs=batch.gather(sampler if old is None else old),
-                advantages=batch.gather(per_token),
-                shares=batch.gather(shares),
-                importance=None if correction is None else batch.gather(correction.weights),
-                reference_logprobs=None if reference is None else batch.gather(reference),
+                old_logprobs=gather(sampler if old is None else old),
+                advantages=gather(per_token),
+                shares=gather(shares),
+                importance=None if correction is None else gather(correction.weights),
+                reference_logprobs=None if reference is None else gather(reference),
             )
 
         loss, totals = 0.0, LossTotals()
-        for batch, scores in self._scored(samples, temperature):
-            part, part_totals = grpo_loss(
-                scores.logprobs, scores.entropy, terms(batch), batch.token_owners(), spec
-            )
-            loss += self._backward(part)
-            totals.merge(part_totals)
+        with whole(self.model):
+            for batch, scores in self._scored([samples[index] for index in mine], temperature):
+                part, part_totals = grpo_loss(
+                    scores.logprobs, scores.entropy, terms(batch), batch.token_owners(), spec
+                )
+                loss += self._backward(part)
+                totals.merge(part_totals)
+                if not math.isfinite(loss):
+                    break
+            (loss,) = self.ranks.total(loss)
+            totals = _of_all(totals, self.ranks)
+            self._sum_gradients(loss)
         count = totals.num_tokens
         return GrpoMetrics(
             loss=loss,
@@ -250,24 +284,31 @@ class Trainer:
 
     def _backward(self, loss: Tensor) -> float:
         value = loss.item()
-        if not torch.isfinite(loss):
-            self._refuse(f"the loss is {value}")
-        loss.backward()
+        if math.isfinite(value):
+            loss.backward()
         return value
 
+    def _sum_gradients(self, loss: float) -> None:
+        """Those of all ranks, if the loss is one to learn from: they all find the same."""
+        if not math.isfinite(loss):
+            self._refuse(f"the loss is {loss}")
+        sum_gradients(self.model, self.optimizer.unsplit)
+
     def _update(self, lr: float | None) -> float:
-        norm = torch.nn.utils.clip_grad_norm_(self.optimizer.parameters, self._max_grad_norm)
-        if not torch.isfinite(norm):
-            self._refuse(f"the gradient's norm is {norm.item()}")
+        norm = full(
+            torch.nn.utils.clip_grad_norm_(self.optimizer.parameters, self._max_grad_norm)
+        ).item()
+        if not math.isfinite(norm):
+            self._refuse(f"the gradient's norm is {norm}")
         if lr is None:
-            self.model.zero_grad(set_to_none=True)
+            forget_gradients(self.model)
         else:
             self.optimizer.step(lr)
             self.num_updates += 1
-        return norm.item()
+        return norm
 
     def _refuse(self, what: str) -> None:
-        self.model.zero_grad(set_to_none=True)
+        forget_gradients(self.model)
         raise NonFiniteLoss(
             f"update {self.num_updates + 1}: {what}; the weights are still those of update "
             f"{self.num_updates}. Lower the learning rate, or resume from an earlier checkpoint"
@@ -280,19 +321,59 @@ def sample_logprobs(
     *,
     temperature: float = 1.0,
     kernel: KernelSpec | None = None,
+    ranks: Ranks = ALONE,
 ) -> list[list[float]]:
-    """Log-probs of every sample's sampled tokens under a model, laid out like `Sample.logprobs`."""
+    """Log-probs of every sample's sampled tokens under a model, laid out like `Sample.logprobs`.
+
+    Args:
+        model: Which.
+        samples: Of which.
+        temperature: Of the sampler.
+        kernel: What it may take.
+        ranks: Who share out the samples; all of them call, and all get every row.
+    """
     kernel = kernel or KernelSpec()
-    way = way_for(model, kernel).way
-    result: list[list[float]] = [[] for _ in samples]
-    with torch.no_grad():
+    mine = ranks.share(samples)
+    rows: list[list[float]] = [[] for _ in mine]
+    with torch.no_grad(), whole(model):
+        way = way_for(model, kernel).way
+        chosen = [samples[index] for index in mine]
         for batch, scores in scored(
-            model, samples, way, max_tokens=2 * kernel.max_tokens, temperature=temperature
+            model, chosen, way, max_tokens=2 * kernel.max_tokens, temperature=temperature
         ):
-            rows = scores.logprobs.split(list(batch.counts))
-            for index, row in zip(batch.samples, rows, strict=True):
-                result[index] = row.tolist()
-    return result
+            parts = scores.logprobs.split(list(batch.counts))
+            for index, part in zip(batch.samples, parts, strict=True):
+                rows[index] = part.tolist()
+    if ranks.alone:
+        return rows
+    return _rows_of_all(samples, rows, ranks)
+
+
+def _rows_of_all(
+    samples: Sequence[Sample], rows: Sequence[Sequence[float]], ranks: Ranks
+) -> list[list[float]]:
+    """Every rank's rows, each where its sample is."""
+    found: list[list[float]] = [[] for _ in samples]
+    said = ranks.gather(array("d", [value for row in rows for value in row]).tobytes())
+    for rank, data in enumerate(said):
+        values = iter(array("d", data))
+        for index in Ranks(rank, ranks.size).share(samples):
+            found[index] = [next(values) for _ in range(samples[index].num_sampled)]
+    return found
+
+
+def _of_all(totals: LossTotals, ranks: Ranks) -> LossTotals:
+    """Sums and extremes over the samples of every rank."""
+    tokens, ratio, low, high, kl, entropy = ranks.total(
+        totals.num_tokens,
+        totals.ratio,
+        totals.clipped_low,
+        totals.clipped_high,
+        totals.kl,
+        totals.entropy,
+    )
+    ratio_max, gap_max = ranks.largest(totals.ratio_max, totals.logprob_gap_max)
+    return LossTotals(int(tokens), ratio, ratio_max, int(low), int(high), kl, entropy, gap_max)
 
 
 def _count(samples: Sequence[Sample]) -> int:

@@ -34,7 +34,8 @@ class Perturbations:
     """
 
     def __init__(self, spec: PerturbSpec, task: TaskSpec, *, offer_seed: int, seed: int) -> None:
-        self._offer = Dice(spec, offer_seed)
+        # A list that grows in a dialogue is left as it is: what came later would not fit into it.
+        self._offer = Dice(spec if task.tools is None else PerturbSpec(), offer_seed)
         self._dice = Dice(spec, seed)
         self._needed = needed(task)
         self._catalogue: Catalogue | None = None

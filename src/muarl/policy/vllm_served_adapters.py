@@ -48,13 +48,14 @@ class ServedAdapters:
     Args:
         call: Asks a server.
         endpoints: All of them.
+        run: Is in their names; None: an own one.
     """
 
-    def __init__(self, call: Call, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, call: Call, endpoints: Sequence[Endpoint], run: str | None = None) -> None:
         self._call = call
         self._endpoints = endpoints
         # Of this run alone: a server may still hold the adapters of another.
-        self._run = uuid4().hex[:8]
+        self._run = run or uuid4().hex[:8]
         self._issued = 0
         self._newest: ServedAdapter | None = None
         self._held: dict[ServedAdapter, Path] = {}
@@ -77,6 +78,10 @@ class ServedAdapters:
         """A name for adapters that are about to be loaded."""
         self._issued += 1
         return ServedAdapter(version, f"muarl-v{version}-{self._run}-{self._issued}")
+
+    def follow(self, version: int) -> None:
+        """Sample with adapters that another process of the run has had the servers load."""
+        self._newest = self.issue(version)
 
     async def load(self, adapter: ServedAdapter, source: Path, folder: Path) -> list[Endpoint]:
         """Have the servers read an adapter, which nothing is sampled with yet.

@@ -81,6 +81,7 @@ class VllmServerPolicy:
         logprob_tolerance: float = HALF_TOLERANCE,
         weights_dir: str | Path | None = None,
         context_tokens: int | None = None,
+        run: str | None = None,
     ) -> None:
         """Describe the servers; entering the context looks at them.
 
@@ -94,6 +95,8 @@ class VllmServerPolicy:
             weights_dir: Folder on a file system that the servers share with this process, for new
                 weights; None takes one in memory, for servers on this machine.
             context_tokens: What a context must be able to hold; None: anything.
+            run: Name of the run, if several of its processes sample from these servers and one of
+                them syncs their weights: see `follow`.
 
         Raises:
             SetupError: The key is not set.
@@ -106,7 +109,8 @@ class VllmServerPolicy:
         self.logprob_tolerance = logprob_tolerance
         self._weights_dir = weights_dir
         self._context_tokens = context_tokens
-        self._labels = WeightLabels()
+        self._run = run
+        self._labels = WeightLabels(run)
         self._folder: Path | None = None
         self._takes_weights = self._takes_adapters = False
         self._adapters: ServedAdapters
@@ -154,7 +158,7 @@ class VllmServerPolicy:
             self._load_reader = LoadReader(self._call, self.urls)
             self._takes_weights = all(server.takes_weights for server in facts)
             self._takes_adapters = all(server.takes_adapters for server in facts)
-            self._adapters = ServedAdapters(self._call, self._fleet.endpoints)
+            self._adapters = ServedAdapters(self._call, self._fleet.endpoints, self._run)
             if self._takes_weights or self._takes_adapters:
                 place = self._weights_dir or tmpfs()
                 self._folder = held.enter_context(own_folder(place, "muarl-weights-"))
@@ -245,6 +249,20 @@ class VllmServerPolicy:
         gap = await self._proved(loading, version, probe, adapter.name)
         await self._adapters.use(adapter)
         return gap
+
+    def follow(self, version: int, *, adapters: bool = False) -> None:
+        """Another process of the run has synced this version: sample with it from now on.
+
+        Call wherever that process loaded weights or adapters, in the same order.
+        """
+        if adapters:
+            self._adapters.follow(version)
+        else:
+            label = self._labels.issue(version)
+            self._labels.require(label)
+        self._version = version
+        for endpoint in self._fleet.endpoints:
+            endpoint.is_stale = False  # one that did not take them shows it in its first message
 
     async def _proved(
         self,

@@ -19,6 +19,9 @@ class _Weights(NamedTuple):
 class WeightLabels:
     """The labels of one policy's weights.
 
+    Args:
+        run: Begins them; policies of one run that say the same, and the same versions, agree on them.
+
     Example:
         >>> labels = WeightLabels()
         >>> labels.found("default", version=0)
@@ -29,8 +32,8 @@ class WeightLabels:
         (True, False)
     """
 
-    def __init__(self) -> None:
-        self._run = uuid4().hex[:12]
+    def __init__(self, run: str | None = None) -> None:
+        self._run = run or uuid4().hex[:12]
         self._known: dict[str, _Weights] = {}
         self._issued = 0
         self.required = 0

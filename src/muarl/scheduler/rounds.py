@@ -12,6 +12,7 @@ import msgspec
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler.admission import Group, GroupSource
+from muarl.scheduler.crew import Crew, own_concurrency, own_share
 from muarl.scheduler.dialogues import DialogueRunner
 from muarl.scheduler.fuse import Fuse, error_of
 from muarl.scheduler.observer import Observer
@@ -61,6 +62,8 @@ class RoundOptions(TypedDict, total=False):
         stop: Asks the round to drain.
         fuse: Of more than this round; None: one of its own.
         observer: Told what happens.
+        crew: Processes that share out the round; None: there is this one. Each plays its share, and
+            all get all groups.
     """
 
     limits: Required[Limits]
@@ -69,6 +72,7 @@ class RoundOptions(TypedDict, total=False):
     stop: StopSignal | None
     fuse: Fuse | None
     observer: Observer | None
+    crew: Crew | None
 
 
 async def run_round(
@@ -93,8 +97,15 @@ async def run_round(
         finished[group.key] = group
         on_group(group)
 
-    await stream_round(keys, runner, on_group=keep, **options)
-    return [finished[key] for key in dict.fromkeys(key.group for key in keys)]
+    order = list(dict.fromkeys(key.group for key in keys))
+    crew = options.get("crew")
+    mine = set(own_share(crew, order))
+    await stream_round([k for k in keys if k.group in mine], runner, on_group=keep, **options)
+    if crew is not None:
+        for group in await crew.exchange(list(finished.values())):
+            if group.key not in mine:
+                keep(group)
+    return [finished[key] for key in order]
 
 
 async def stream_round(
@@ -141,9 +152,10 @@ async def open_groups(
     limits, stop = options["limits"], options.get("stop")
     if stop is not None and stop.requested:
         raise Interrupted
+    live = own_concurrency(options.get("crew"), limits.concurrency)
     if runner.max_live is not None:
-        fewer = min(limits.concurrency, runner.max_live)
-        limits = msgspec.structs.replace(limits, concurrency=fewer)
+        live = min(live, runner.max_live)
+    limits = msgspec.structs.replace(limits, concurrency=live)
     async with (
         runner.sharing(),
         run_groups(

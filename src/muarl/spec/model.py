@@ -63,21 +63,27 @@ class ModelSpec(OneOf):
     """A folder in Hugging Face form (config, tokenizer, safetensors), relative to the run file."""
 
 
+Device = Literal["auto", "cpu", "cuda"]
+
+
 class PolicyModelSpec(ModelSpec):
-    """The policy's model: `tiny` or `path`, and what of it is trained."""
+    """The policy's model: `tiny` or `path`, where it is trained, and what of it."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "minProperties": 1,
-            "maxProperties": 2,
+            "maxProperties": 3,
             "oneOf": [{"required": ["tiny"]}, {"required": ["path"]}],
         }
     )
-    beside = frozenset({"lora"})
+    beside = frozenset({"lora", "device"})
 
     lora: LoraSpec | None = None
     """Train adapters beside the weights, and leave those as they are. Left out, all weights are
     trained."""
+    device: Device = "auto"
+    """Where the model is trained, and where the embedded engine samples from it. `auto`: on the GPU of this
+    process (of several on one machine each has its own), or on the CPU where there is none."""
 
 
 class ColdStartSpec(Spec):

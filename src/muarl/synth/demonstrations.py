@@ -12,6 +12,7 @@ from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler import Group, Observer
+from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import Journal, Unjournaled
@@ -44,6 +45,7 @@ async def demonstrations(
     stop: StopSignal | None = None,
     on_episode: Callable[[int], None] = lambda _done: None,
     observer: Observer | None = None,
+    crew: Crew | None = None,
 ) -> list[Episode]:
     """Play expert dialogues with the spec's imperfections and keep those that stand `spec.verify`.
 
@@ -105,6 +107,7 @@ async def demonstrations(
         stop=stop,
         on_group=tell,
         observer=observer,
+        crew=crew,
     )
     kept: list[Episode] = []
     lost: list[Verdict] = []

@@ -10,11 +10,13 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from muarl.evaluate.held_out import HeldOut
+from muarl.kernel.ranks import ALONE, Ranks
 from muarl.model_user import UserModel
 from muarl.observe import Observation, Snapshot
 from muarl.record import Episode, EpisodeKey, JournalWriter
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
+from muarl.scheduler.crew import Crew
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import RunSpec
 from muarl.spec.user_model import UserModelSpec
@@ -58,6 +60,8 @@ class RunAtWork:
         observation: Told what happens to dialogues.
         fuse: Ends the run when too many dialogues end in faults.
         user: The model of users, where the run has one.
+        ranks: Who carry the run out together.
+        crew: The same as they play dialogues; None: this process is the only one.
         home: Folder of the run file, which paths in it are relative to.
     """
 
@@ -74,6 +78,8 @@ class RunAtWork:
     observation: Observation
     fuse: Fuse
     user: UserAtWork | None = None
+    ranks: Ranks = ALONE
+    crew: Crew | None = None
     home: Path = Path()
 
     @property
@@ -93,6 +99,7 @@ class RunAtWork:
             on_group=on_group,
             observer=self.observation,
             user_model=self.user_model,
+            crew=self.crew,
         )
 
     def since(self, before: Snapshot) -> dict[str, Any]:

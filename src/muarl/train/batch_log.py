@@ -17,7 +17,7 @@ import msgspec
 
 from muarl.errors import RecordError
 from muarl.record.saving import saving
-from muarl.train.lineup import BatchRecord
+from muarl.train.plan import BatchRecord
 
 _decoder = msgspec.json.Decoder(BatchRecord)
 

@@ -43,7 +43,7 @@ def hold_out(
 def held_out_loss(trainer: Trainer, dialogues: Sequence[Dialogue]) -> float:
     """Mean negative log-prob of the policy's tokens in dialogues that are not learned from."""
     samples = [sample for dialogue in dialogues for sample in dialogue]
-    rows = sample_logprobs(trainer.model, samples, kernel=trainer.kernel)
+    rows = sample_logprobs(trainer.model, samples, kernel=trainer.kernel, ranks=trainer.ranks)
     return -math.fsum(map(math.fsum, rows)) / sum(map(len, rows))
 
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from muarl.domain import Domain
-from muarl.kernel.lora import adapter_rank, has_adapters
+from muarl.kernel.device import moved
+from muarl.kernel.lora import adapter_rank, add_adapters, has_adapters
+from muarl.kernel.model import copy_weights, load_model
+from muarl.kernel.ranks import ALONE, Ranks
+from muarl.kernel.shards import is_sharded, whole
 from muarl.messages import Message, with_rules
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
@@ -20,28 +24,33 @@ from muarl.render import Renderer
 from muarl.spec import RunSpec
 from muarl.spec.engine import EngineSpec
 from muarl.suite import AnyDomain
-from muarl.train.lineup import pace_of
+from muarl.train.plan import pace_of
 from muarl.train.servers import open_servers
 from muarl.train.weights import Engine, by_disk
 
 
 @asynccontextmanager
 async def open_engine(
-    run: RunSpec, model: PreTrainedModel, model_folder: Path, shared_prompts: list[list[int]]
+    run: RunSpec,
+    model: PreTrainedModel,
+    model_folder: Path,
+    shared_prompts: list[list[int]],
+    ranks: Ranks = ALONE,
 ) -> AsyncIterator[Engine]:
     """Start the engine that samples a run's policy; it ends with the block.
 
     Args:
         run: Says which, and how large.
         model: The trainer's model. The embedded sampler reads its weights in place, or a copy of them if
-            it samples while the trainer learns.
+            it samples while the trainer learns or the model is in pieces.
         model_folder: Holds the same weights, for engines with memory of their own.
         shared_prompts: What all dialogues begin with; see `shared_prompts`. The embedded sampler
             holds each once. Known from the start, they make log-probs independent of what is sampled
             beside a dialogue, to the last bit (law L5).
+        ranks: Who train the model. Each has an embedded sampler of its own; servers are everybody's.
     """
     tokens = run.rollout.context_tokens
-    async with _open(run.engine, run, tokens, model, model_folder, shared_prompts) as engine:
+    async with _open(run.engine, run, tokens, model, model_folder, shared_prompts, ranks) as engine:
         yield engine
 
 
@@ -52,7 +61,9 @@ async def open_user_engine(
     """Likewise the one that samples its users; prefixes of theirs are found on the way."""
     spec = run.user_model
     assert spec is not None
-    async with _open(spec.engine, run, spec.context_tokens, model, model_folder, None) as engine:
+    async with _open(
+        spec.engine, run, spec.context_tokens, model, model_folder, None, ALONE
+    ) as engine:
         yield engine
 
 
@@ -64,9 +75,12 @@ async def _open(
     model: PreTrainedModel,
     model_folder: Path,
     prefixes: list[list[int]] | None,
+    ranks: Ranks,
 ) -> AsyncIterator[Engine]:
     if spec.vllm_server is not None:
-        async with open_servers(spec.vllm_server, context_tokens, model, model_folder) as engine:
+        async with open_servers(
+            spec.vllm_server, context_tokens, model, model_folder, ranks
+        ) as engine:
             yield engine
     elif spec.vllm is not None:
         adapters = lora_args(adapter_rank(model)) if has_adapters(model) else {}
@@ -80,21 +94,34 @@ async def _open(
             yield Engine(vllm, by_disk(vllm, model))
     else:
         overlaps = run.grpo is not None and pace_of(run.grpo).max_lag > 0
-        sampled = copy.deepcopy(model) if overlaps else model
+        apart = overlaps or is_sharded(model)
         async with TorchPolicy(
-            sampled,
+            _copy_of(model, model_folder, run) if apart else model,
             max_len=context_tokens,
-            slots=run.rollout.concurrency,
+            slots=max(1, run.rollout.concurrency // ranks.size),
             prefixes=prefixes,
         ) as embedded:
 
             async def sync(version: int) -> None:
-                if overlaps:
-                    await embedded.load_weights(model, version)
+                if apart:
+                    with whole(model):
+                        await embedded.load_weights(model, version)
                 else:
                     embedded.set_version(version)
 
             yield Engine(embedded, sync)
+
+
+def _copy_of(model: PreTrainedModel, folder: Path, run: RunSpec) -> PreTrainedModel:
+    """The same model with weights of its own; `folder` holds one of its shape."""
+    if not is_sharded(model):
+        return copy.deepcopy(model)
+    twin = moved(load_model(folder), model.device)
+    if run.model.lora is not None:
+        add_adapters(twin, run.model.lora, seed=0)
+    with whole(model):
+        copy_weights(model, twin)
+    return twin
 
 
 async def shared_prompts(domain: AnyDomain, renderer: Renderer) -> list[list[int]]:

@@ -20,9 +20,10 @@ from muarl.spec import GrpoSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import round_metrics, token_drift, update_metrics
 from muarl.train.learning import Learned, Learner
-from muarl.train.lineup import Batch, Lineup, pace_of
+from muarl.train.lineup import Lineup
 from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
+from muarl.train.plan import Batch, pace_of
 from muarl.train.reference import reference_of
 from muarl.train.rollouts import Draws, plan_of, rolling_out
 from muarl.train.stage import stage_of
@@ -54,7 +55,7 @@ async def iterate(
     """
     spec = at.run.grpo
     assert spec is not None
-    trainer = Trainer.for_grpo(at.model, spec, at.run.kernel)
+    trainer = Trainer.for_grpo(at.model, spec, at.run.kernel, at.ranks)
     at.progress.note(str(trainer.found))
     stage, first = stage_of(at.folder.checkpoint)
     if stage == "grpo":
@@ -112,9 +113,13 @@ class _Iterations:
         self._draws = Draws(at.run, self._pool, self._pace.max_lag, weights)
         self._draws.recall(records, at.done, first)
         lineup = Lineup(
-            plan_of(at.run, self._draws), self._pace, version=first, records=records, done=at.done
+            plan_of(at.run, self._draws, at.crew),
+            self._pace,
+            version=first,
+            records=records,
+            done=at.done,
         )
-        self._pipeline = Pipeline(lineup, stop=at.stop, fuse=at.fuse)
+        self._pipeline = Pipeline(lineup, stop=at.stop, fuse=at.fuse, crew=at.crew)
         self._users = UsersWatched(at.domain, at.folder.lines())
         self._learner = Learner(
             trainer,

@@ -19,8 +19,8 @@ from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import UpdateSpec
 from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
-from muarl.train.lineup import Batch
 from muarl.train.mismatch import Mismatch, mismatch
+from muarl.train.plan import Batch
 from muarl.train.reference import Reference
 
 _log = logging.getLogger(__name__)
@@ -154,6 +154,7 @@ class Learner:
                 version=iteration,
                 temperature=self._temperature,
                 most=_LOOKED_AT,
+                ranks=self.trainer.ranks,
             ),
         )
         old = None
@@ -200,8 +201,13 @@ class Learner:
             self.skipped_in_a_row = 0
 
     def _logprobs(self, model: PreTrainedModel, samples: Sequence[Sample]) -> list[list[float]]:
-        kernel = self.trainer.kernel
-        return sample_logprobs(model, samples, temperature=self._temperature, kernel=kernel)
+        return sample_logprobs(
+            model,
+            samples,
+            temperature=self._temperature,
+            kernel=self.trainer.kernel,
+            ranks=self.trainer.ranks,
+        )
 
     def _referenced(self, samples: Sequence[Sample]) -> tuple[list[list[float]], list[float]]:
         """Log-probs under the reference, and how far each sample is from it."""

@@ -10,11 +10,16 @@ on policy is the case max_lag = 0. So that nothing grows older than that while i
 At most (v + 1) * wanted groups begin before the sampler has a version after v - max_lag, and v * wanted
 of them were learned from before update v: so those that are urgent are never more than it takes.
 
+Of several processes (`Plan.is_mine`) each has a lineup of the whole plan, and samples its own groups of it.
+Once those of a cohort are whole they are exchanged; so all lineups see the same groups in the same order, and
+decide alike.
+
 Invariants, each with a property test:
   1. every group of the plan is learned from once, or is named missing;
   2. each update takes `wanted` of them, those that are missing counted;
   3. under `wait` and `drop` none is learned from that was sampled more than `max_lag` versions ago;
-  4. nothing stands still before the last update.
+  4. nothing stands still before the last update;
+  5. what is learned from does not depend on how many processes there are.
 """
 
 from __future__ import annotations
@@ -23,130 +28,15 @@ import heapq
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
-
-import msgspec
 
 from muarl.record import Episode, EpisodeKey
 from muarl.scheduler import Group
-from muarl.spec import GrpoSpec
+from muarl.scheduler.admission import GroupKey
+from muarl.train.plan import Batch, BatchRecord, Pace, Place, Plan, oldest_version
 
 _log = logging.getLogger(__name__)
-
-
-class Pace(NamedTuple):
-    """How far sampling may run ahead of learning.
-
-    Attributes:
-        max_lag: Versions between the weights that sampled and those that learn, at most.
-        in_flight: New weights are taken in the middle of dialogues, and groups are learned from as
-            they become whole. Otherwise weights change while nothing is sampled, and update v learns
-            from cohort v: what comes of it does not depend on how long anything takes.
-        stale: Of groups that would be too old: waited for, sampled anew, or learned from all the same.
-    """
-
-    max_lag: int = 0
-    in_flight: bool = False
-    stale: Literal["wait", "drop", "correct"] = "wait"
-
-
-def pace_of(spec: GrpoSpec) -> Pace:
-    """What a run file says of it."""
-    if (free := spec.mode.asynchronous) is not None:
-        return Pace(free.max_lag, True, free.stale)
-    return Pace(0 if spec.mode.one_step_off is None else 1)
-
-
-class Place(NamedTuple):
-    """A group of the plan.
-
-    Attributes:
-        cohort: Counted from 0.
-        number: Of its task in the cohort's order of tasks.
-        task_id: The task.
-        take: How often it was sampled already and became too old.
-    """
-
-    cohort: int
-    number: int
-    task_id: str
-    take: int = 0
-
-    @property
-    def name(self) -> tuple[int, str, int]:
-        """What tells it from all others."""
-        return self.cohort, self.task_id, self.take
-
-
-class BatchRecord(msgspec.Struct, frozen=True):
-    """What an update is made from, written down before it is made.
-
-    A run that is taken up learns from the same again, and knows what else it has learned from.
-
-    Attributes:
-        iteration: Number of the update's iteration.
-        groups: Cohort, task and take of each group.
-        missing: Cohorts of those that are not there.
-        idle: Of what became whole since the batch before, and teaches nothing.
-        dropped: Of what became too old since the batch before.
-    """
-
-    iteration: int
-    groups: list[tuple[int, str, int]]
-    missing: list[int] = []
-    idle: list[tuple[int, str, int]] = []
-    dropped: list[tuple[int, str, int]] = []
-
-
-class Batch(NamedTuple):
-    """What an update is made from, and what else became whole since the batch before.
-
-    Attributes:
-        iteration: Its number.
-        groups: To be learned from, in the order of the plan.
-        idle: Groups in which all earned the same, where those are replaced.
-        dropped: Groups that became too old.
-        stale: Groups of `groups` that are older than `max_lag`.
-        rounds: Rounds of replacing it took.
-        record: To be written down before it is learned from.
-    """
-
-    iteration: int
-    groups: list[Group]
-    idle: list[Group]
-    dropped: list[Group]
-    stale: int
-    rounds: int
-    record: BatchRecord
-
-    @property
-    def all_groups(self) -> list[Group]:
-        """All that became whole and is accounted for here."""
-        return [*self.groups, *self.idle, *self.dropped]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be sampled.
-
-    Attributes:
-        cohorts: How many.
-        wanted: Groups of each that are learned from.
-        tasks: Ids of a cohort's tasks, in the order in which they are taken: the first `wanted`, and
-            then what replaces groups that teach nothing.
-        keys: The dialogues of a group.
-        teaches: Whether a group need not be replaced.
-        max_rounds: Rounds of replacing, the first included.
-    """
-
-    cohorts: int
-    wanted: int
-    tasks: Callable[[int], Sequence[str]]
-    keys: Callable[[Place], list[EpisodeKey]]
-    teaches: Callable[[Group], bool] = lambda _group: True
-    max_rounds: int = 1
 
 
 @dataclass
@@ -214,7 +104,9 @@ class Lineup:
         self._cohorts: dict[int, _Cohort] = {}
         self._next_cohort = 0
         self._queue: list[Place] = []
-        self._open: dict[tuple[str, int, str], tuple[Place, float]] = {}
+        self._open: dict[GroupKey, tuple[Place, float]] = {}
+        self._elsewhere: dict[GroupKey, Place] = {}  # sampled by another process
+        self._held: dict[GroupKey, tuple[Place, Group]] = {}  # whole, and not exchanged yet
         self._ready: list[_Ready] = []
         self._idle: list[tuple[Place, Group]] = []
         self._dropped: list[tuple[Place, Group]] = []
@@ -232,13 +124,13 @@ class Lineup:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is under way, and nothing may begin."""
-        return not self._open and not self._queue and not self._may_begin()
+        """Whether nothing is under way, here or elsewhere, and nothing may begin."""
+        begun = self._open or self._queue or self._held or self._elsewhere
+        return not begun and not self._may_begin()
 
     def next_group(self) -> list[EpisodeKey] | None:
         """Dialogues of the group that begins now: of the earliest cohort that wants one."""
-        while not self._queue and self._may_begin():
-            self._plan_round(self._next_cohort)
+        self._plan_ahead()
         if not self._queue:
             return None
         place = heapq.heappop(self._queue)
@@ -246,6 +138,10 @@ class Lineup:
         before = [self._done[key] for key in keys if key in self._done]
         self._open[keys[0].group] = place, min(self.version, oldest_version(before))
         return keys
+
+    def _plan_ahead(self) -> None:
+        while not self._queue and self._may_begin():
+            self._plan_round(self._next_cohort)
 
     def _may_begin(self) -> bool:
         while self._next_cohort in self._past.finished:
@@ -269,11 +165,44 @@ class Lineup:
             task_id = cohort.order[at]
             cohort.underway += 1
             take = self._past.takes[number, task_id]
-            heapq.heappush(self._queue, Place(number, at, task_id, take))
+            place = Place(number, at, task_id, take)
+            if self._plan.is_mine is None or self._plan.is_mine(place):
+                heapq.heappush(self._queue, place)
+            else:
+                self._elsewhere[self._plan.keys(place)[0].group] = place
 
     def whole(self, group: Group) -> None:
         """A group that began is whole."""
         place, _ = self._open.pop(group.key)
+        if self._plan.is_mine is None:
+            self._settle(place, group)
+        else:
+            self._held[group.key] = place, group
+
+    def to_exchange(self) -> list[Group] | None:
+        """Of the earliest cohort that groups are awaited of, those sampled here, once all are whole.
+
+        None while they are not, or when nothing is awaited from anybody.
+        """
+        if self._plan.is_mine is None:
+            return None
+        self._plan_ahead()
+        number = min((n for n, cohort in self._cohorts.items() if cohort.underway), default=None)
+        begun = [*self._queue, *(place for place, _ in self._open.values())]
+        if number is None or any(place.cohort == number for place in begun):
+            return None
+        return [group for place, group in self._held.values() if place.cohort == number]
+
+    def exchanged(self, groups: Iterable[Group]) -> None:
+        """Those of all processes came."""
+        found = []
+        for group in groups:
+            held = self._held.pop(group.key, None)
+            found.append((held[0] if held else self._elsewhere.pop(group.key), group))
+        for place, group in sorted(found, key=lambda one: one[0]):
+            self._settle(place, group)
+
+    def _settle(self, place: Place, group: Group) -> None:
         cohort = self._cohorts[place.cohort]
         cohort.underway -= 1
         if place.name in self._past.trained:
@@ -318,6 +247,8 @@ class Lineup:
         for one in chosen:
             self._ready.remove(one)
         chosen.sort(key=lambda one: one.place)
+        self._idle.sort(key=lambda one: one[0])
+        self._dropped.sort(key=lambda one: one[0])
         limit = self.version - self._pace.max_lag
         record = BatchRecord(
             self.version,
@@ -415,11 +346,3 @@ def _past(records: Sequence[BatchRecord], version: int, wanted: int) -> _Past:
         places.update([cohort for cohort, *_ in record.groups] + record.missing)
     past.finished = {cohort for cohort, count in places.items() if count == wanted}
     return past
-
-
-def oldest_version(episodes: Sequence[Episode]) -> float:
-    """Of the weights that sampled any of their tokens; infinite where nothing was sampled."""
-    return min(
-        (s.policy_version for e in episodes for sample in e.samples for s in sample.spans),
-        default=math.inf,
-    )

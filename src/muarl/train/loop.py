@@ -8,6 +8,8 @@ Every stage ends with something on disk that a resumed run takes up:
                  and learned from in the same batches (see `muarl.train.batch_log`)
 
 A user who is a model has stages and files of her own beside the policy's.
+
+Of several ranks each goes through all of it, in step with the others; see `docs/many-devices.md`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from transformers import PreTrainedModel
 
 from muarl.data.stored import refuse_another_domain
 from muarl.errors import RecordError
+from muarl.kernel.device import device_for, moved
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
+from muarl.kernel.ranks import ALONE, Ranks
+from muarl.kernel.shards import shard
 from muarl.model_user import UserModel
 from muarl.observe import Observation
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_journal
@@ -31,12 +36,14 @@ from muarl.spec import Located, RunSpec
 from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
+from muarl.train.crew import RankCrew, in_thread
 from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
 from muarl.train.overlapping import own_up
 from muarl.train.progress import Progress
+from muarl.train.rank_folder import collect, remove_own
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
@@ -52,6 +59,7 @@ async def train(
     stop: StopSignal,
     domain: AnyDomain | None = None,
     observation: Observation | None = None,
+    ranks: Ranks = ALONE,
 ) -> None:
     """Carry a run to its end, from wherever its folder says it is.
 
@@ -63,6 +71,7 @@ async def train(
         domain: The run's, where it was loaded already.
         observation: Told what happens to dialogues; its figures go into the metrics. The caller
             opens `observation.running()`.
+        ranks: Who carry the run out together; each calls, with the folder as it has it.
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
@@ -71,13 +80,16 @@ async def train(
     run = located.spec
     domain = domain or await ready_domain(located)
     with ExitStack() as stack:
-        journal = stack.enter_context(JournalWriter(folder.journal))
+        if ranks.is_first:
+            collect(folder)
+            journal = stack.enter_context(JournalWriter(folder.journal))
+        await in_thread(ranks.meet)  # the run's journal is there now, with all that was played
+        if not ranks.is_first:
+            journal = stack.enter_context(JournalWriter(folder.own_journal))
         done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
-        model, renderer = await open_model(domain, run, located.path, _beginning(run, folder))
-        if run.model.lora is not None:
-            add_adapters(model, run.model.lora, seed=_adapter_seed(run))
+        model, renderer = await _ready_model(located, domain, folder, ranks)
         prompts = await shared_prompts(domain, renderer)
         refuse_no_room(located, prompts)
         user = await _user_at_work(domain, located, folder)
@@ -99,9 +111,35 @@ async def train(
                 observation=observation or Observation(),
                 fuse=Fuse(run.rollout.max_fault_rate, run.rollout.concurrency),
                 user=user,
+                ranks=ranks,
+                crew=None if ranks.alone else RankCrew(ranks, journal, done),
                 home=located.path.parent,
             )
         )
+    if not ranks.is_first:
+        remove_own([folder.own_journal])
+
+
+async def _ready_model(
+    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, ranks: Ranks
+) -> tuple[PreTrainedModel, Renderer]:
+    """The policy's model, where it is trained and each rank with its share, and its renderer."""
+    run = located.spec
+
+    async def opened() -> tuple[PreTrainedModel, Renderer]:
+        return await open_model(domain, run, located.path, _beginning(run, folder))
+
+    if ranks.is_first:  # makes what is not there yet
+        model, renderer = await opened()
+    await in_thread(ranks.meet)
+    if not ranks.is_first:
+        model, renderer = await opened()
+    await in_thread(ranks.meet)
+    moved(model, device_for(run.model.device))
+    if run.model.lora is not None:
+        add_adapters(model, run.model.lora, seed=_adapter_seed(run))
+    shard(model, ranks)
+    return model, renderer
 
 
 async def _user_at_work(
@@ -143,19 +181,19 @@ async def _go(at: RunAtWork) -> None:
         await find_floor(at)
         await supervise(at)
         cold_model = at.folder.cold_model
-        _keep_cold(at.model, at.renderer, at.folder.checkpoint, cold_model)
+        _keep_cold(at.model, at.renderer, at.folder.checkpoint, cold_model, at.ranks)
         if has_adapters(at.model) and stage_of(at.folder.checkpoint)[0] == COLD_START:
             # GRPO stands on what the cold start learned, with adapters of its own.
             merge_adapters(at.model, seed=_adapter_seed(at.run))
         engine = await held.enter_async_context(
-            open_engine(at.run, at.model, cold_model, at.prompts)
+            open_engine(at.run, at.model, cold_model, at.prompts, at.ranks)
         )
         await evaluate(at, engine, "cold")
         if at.run.grpo is not None:
             async with open_user_learning(at, users, cold_user) as user:
                 await iterate(at, engine, cold_model, user)
             await evaluate(at, engine, "final")
-    save_with_tokenizer(at.model, at.renderer.tokenizer, at.folder.model)
+    save_with_tokenizer(at.model, at.renderer.tokenizer, at.folder.model, at.ranks)
     if at.user is not None:
         save_with_tokenizer(at.user.model, at.user.renderer.tokenizer, at.folder.user_model)
 
@@ -177,7 +215,13 @@ def _beginning(run: RunSpec, folder: RunFolder) -> Path:
     return folder.cold_model
 
 
-def _keep_cold(model: PreTrainedModel, renderer: Renderer, checkpoint: Path, path: Path) -> None:
+def _keep_cold(
+    model: PreTrainedModel,
+    renderer: Renderer,
+    checkpoint: Path,
+    path: Path,
+    ranks: Ranks = ALONE,
+) -> None:
     """Write the folder of the weights that GRPO begins with, and is measured against.
 
     Until GRPO has a checkpoint they are the present ones, and the folder is written again.
@@ -187,7 +231,7 @@ def _keep_cold(model: PreTrainedModel, renderer: Renderer, checkpoint: Path, pat
     """
     stage, _ = stage_of(checkpoint)
     if stage == COLD_START:
-        save_with_tokenizer(model, renderer.tokenizer, path)
+        save_with_tokenizer(model, renderer.tokenizer, path, ranks)
     else:
         _require_cold(path)
 

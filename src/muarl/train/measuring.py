@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from muarl.credit import Measured
 from muarl.credit.information import information_gains
 from muarl.data.progress import look_through
+from muarl.kernel.shards import whole
 from muarl.kernel.step import sample_logprobs
 from muarl.record import Episode
 from muarl.scheduler import Group
@@ -50,9 +51,10 @@ def answers_told(at: RunAtWork, groups: Sequence[Group], model: PreTrainedModel)
     if credit.information is None or not credit.weight:
         return {}
     score = partial(sample_logprobs, model, temperature=at.run.rollout.temperature)
-    return information_gains(
-        _scored(groups), credit.information, score=score, bridge=at.renderer.bridge
-    )
+    with whole(model):  # each rank measures all by itself
+        return information_gains(
+            _scored(groups), credit.information, score=score, bridge=at.renderer.bridge
+        )
 
 
 def _scored(groups: Sequence[Group]) -> list[Episode]:

@@ -14,6 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from muarl.kernel.divergence import divergence
+from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.step import sample_logprobs
 from muarl.record import Sample
 
@@ -39,6 +40,7 @@ def mismatch(
     version: int,
     temperature: float,
     most: int,
+    ranks: Ranks = ALONE,
 ) -> Mismatch | None:
     """Compare the sampler's log-probs with the trainer's.
 
@@ -48,6 +50,7 @@ def mismatch(
         version: Of the model's weights: tokens of other versions are left out.
         temperature: Of the sampler.
         most: Samples that are looked at.
+        ranks: Who share them out; all of them call.
 
     Returns:
         None where no token was sampled by these weights.
@@ -55,7 +58,7 @@ def mismatch(
     chosen = [s for s in samples if any(span.policy_version == version for span in s.spans)][:most]
     if not chosen:
         return None
-    trainer = sample_logprobs(model, chosen, temperature=temperature)
+    trainer = sample_logprobs(model, chosen, temperature=temperature, ranks=ranks)
     pairs = [
         pair
         for sample, row in zip(chosen, trainer, strict=True)

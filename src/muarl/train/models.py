@@ -13,6 +13,8 @@ from transformers import PreTrainedModel
 from muarl.data.role_reversal import role_reversed
 from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
+from muarl.kernel.ranks import ALONE, Ranks
+from muarl.kernel.shards import whole
 from muarl.record import Episode, Sample
 from muarl.record.whole import whole_folder
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
@@ -170,11 +172,21 @@ async def _open(
     return model, Renderer(tokenizer)
 
 
-def save_with_tokenizer(model: PreTrainedModel, tokenizer: TextTokenizer, folder: Path) -> None:
+def save_with_tokenizer(
+    model: PreTrainedModel, tokenizer: TextTokenizer, folder: Path, ranks: Ranks = ALONE
+) -> None:
     """Write, as a whole, a folder that anything can sample from.
 
-    Adapters are merged into its weights, and lie by themselves in `adapters/`.
+    Adapters are merged into its weights, and lie by themselves in `adapters/`. Of several ranks all call,
+    and the first one writes.
     """
+    with whole(model):
+        if ranks.is_first:
+            _write(model, tokenizer, folder)
+    ranks.meet()
+
+
+def _write(model: PreTrainedModel, tokenizer: TextTokenizer, folder: Path) -> None:
     with whole_folder(folder) as draft:
         save_model(model, draft)
         tokenizer.save(draft)

@@ -11,9 +11,11 @@ import anyio
 from muarl.record import EpisodeKey
 from muarl.scheduler import Fuse, Groups
 from muarl.scheduler.admission import GroupSource
+from muarl.scheduler.crew import Crew
 from muarl.scheduler.fuse import error_of
 from muarl.scheduler.rounds import Interrupted, StopSignal
-from muarl.train.lineup import Batch, Lineup
+from muarl.train.lineup import Lineup
+from muarl.train.plan import Batch
 
 
 class Busy:
@@ -43,20 +45,28 @@ class Pipeline:
         lineup: Decides what begins and what is learned from.
         stop: Asks for an end; None: nobody does.
         fuse: Judges the dialogues of each batch; None: nobody does.
+        crew: Processes that sample other groups of the plan; None: there are none.
 
     Attributes:
         busy: How long dialogues were under way.
     """
 
     def __init__(
-        self, lineup: Lineup, *, stop: StopSignal | None = None, fuse: Fuse | None = None
+        self,
+        lineup: Lineup,
+        *,
+        stop: StopSignal | None = None,
+        fuse: Fuse | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.lineup = lineup
         self.busy = Busy()
         self._stop = stop
         self._fuse = fuse
+        self._crew = crew
         self._changed = anyio.Event()
         self._ended = False
+        self._look_again: Callable[[], None] = lambda: None
 
     async def run(
         self,
@@ -78,6 +88,7 @@ class Pipeline:
             return
         is_interrupted = True
         async with open_groups(_Watched(self)) as groups, anyio.create_task_group() as side:
+            self._look_again = groups.look_again
             side.start_soon(self._collect, groups)
             # Not out of the block: what else is open around it would wrap it in a group.
             with suppress(Interrupted):
@@ -101,6 +112,8 @@ class Pipeline:
             Interrupted: `stop` was requested, and dialogues that should have been held were not.
         """
         while not self.lineup.is_quiet:
+            if await self._exchange():
+                continue
             if self._ended:
                 raise Interrupted
             await self._change()
@@ -114,10 +127,20 @@ class Pipeline:
             batch = self.lineup.next_batch()
             if batch is not None:
                 return batch
+            if await self._exchange():
+                continue
             if self._ended:
                 raise Interrupted
             groups.look_again()
             await self._change()
+
+    async def _exchange(self) -> bool:
+        """Give other processes the groups that are due, and take theirs; whether any were due."""
+        if self._crew is None or (ours := self.lineup.to_exchange()) is None:
+            return False
+        self.lineup.exchanged(await self._crew.exchange(ours))
+        self._look_again()
+        return True
 
     async def _change(self) -> None:
         self._changed = anyio.Event()

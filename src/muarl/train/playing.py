@@ -12,6 +12,7 @@ from muarl.data.stored import refuse_another_domain
 from muarl.domain import Agent
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
+from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model
 from muarl.model_user import UserModel
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
@@ -126,7 +127,8 @@ async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIt
         )
         return
     source = model_folder(model)
-    weights, renderer = load_model(source), Renderer(TextTokenizer.load(source))
+    weights = moved(load_model(source), device_for(run.model.device))
+    renderer = Renderer(TextTokenizer.load(source))
     prompts = await shared_prompts(domain, renderer)
     async with open_engine(run, weights, source, prompts) as engine:
         yield Player(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from muarl.errors import SpecError
+from muarl.errors import Problem, SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
 from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
+from muarl.kernel.ranks import Ranks
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
 from muarl.spec import Located, RunSpec, load_spec
@@ -114,6 +115,51 @@ def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> S
         return seen_elsewhere(evaluated, practised) or None
     refuse_near(domain, run, seen_tasks(evaluated, practised))
     return None
+
+
+def refuse_for_many(located: Located[RunSpec], ranks: Ranks) -> None:
+    """Refuse what several ranks cannot carry out together.
+
+    Raises:
+        SpecError: The run asks for it.
+    """
+    if not ranks.alone and (problems := list(_problems(located, ranks.size))):
+        raise SpecError(problems)
+
+
+def _problems(located: Located[RunSpec], size: int) -> Iterator[Problem]:
+    run, many = located.spec, f"with {size} ranks (torchrun)"
+    if run.engine.vllm is not None:
+        yield located.problem(
+            ("engine",),
+            f"engine: vllm runs in one process, and not {many}; start vLLM servers and name them under "
+            "engine.vllm_server, or take engine: embedded",
+        )
+    if run.user_model is not None:
+        yield located.problem(
+            ("user_model",),
+            f"a user who is a model is not played {many}; start the run without torchrun",
+        )
+    if run.kernel.optimizer_bits == 8:
+        yield located.problem(
+            ("kernel", "optimizer_bits"),
+            f"8-bit states are not shared out {many}; each rank holds a share of 32-bit ones: say 32",
+        )
+    grpo = run.grpo
+    if grpo is None:
+        return
+    if grpo.mode.asynchronous is not None:
+        yield located.problem(
+            ("grpo", "mode"),
+            f"asynchronous is not carried out {many}: what is learned from next would depend on which "
+            "rank is faster; take on_policy or one_step_off",
+        )
+    if grpo.credit.checklist is not None and grpo.credit.weight:
+        yield located.problem(
+            ("grpo", "credit"),
+            f"checklist credit is not measured {many}: judges could tell each rank something else; "
+            "take another credit",
+        )
 
 
 def files_of_run(run: Located[RunSpec]) -> list[Path]:

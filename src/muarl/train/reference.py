@@ -8,6 +8,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
+from muarl.kernel.device import moved
 from muarl.kernel.lora import adapters_off, has_adapters
 from muarl.kernel.model import load_model
 
@@ -23,7 +24,7 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
         cold_model: Otherwise, the folder of the weights that GRPO began with: a second model.
     """
     if not has_adapters(model):
-        return always(load_model(cold_model))
+        return always(moved(load_model(cold_model), model.device))
 
     @contextmanager
     def without_adapters() -> Iterator[PreTrainedModel]:

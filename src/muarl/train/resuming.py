@@ -18,6 +18,7 @@ from muarl.world import Change
 _HOW = (
     "domain",  # where it is; whether it is the same is seen by its content
     "threads",
+    "model.device",
     "checkpoint.*",
     "grpo.max_mismatch",
     "grpo.max_skipped",

@@ -12,13 +12,14 @@ from muarl.policy import Policy
 from muarl.record import TRAIN, Episode, EpisodeKey
 from muarl.scheduler import Groups
 from muarl.scheduler.admission import GroupSource
+from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, load_of
 from muarl.scheduler.rounds import bounds, open_groups
 from muarl.seeds import generator
 from muarl.spec import RunSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import teaches
-from muarl.train.lineup import BatchRecord, Plan
+from muarl.train.plan import BatchRecord, Plan
 
 
 class Draws:
@@ -132,8 +133,14 @@ def group_keys(run: RunSpec, cohort: int, task_id: str, take: int) -> list[Episo
     ]
 
 
-def plan_of(run: RunSpec, draws: Draws) -> Plan:
-    """What a run samples, from first to last."""
+def plan_of(run: RunSpec, draws: Draws, crew: Crew | None = None) -> Plan:
+    """What a run samples, from first to last.
+
+    Args:
+        run: The run.
+        draws: Its tasks.
+        crew: Processes that share out each iteration's groups, in turn.
+    """
     spec = run.grpo
     assert spec is not None
     replacing = spec.dynamic_sampling
@@ -144,6 +151,7 @@ def plan_of(run: RunSpec, draws: Draws) -> Plan:
         keys=lambda place: group_keys(run, *place.name),
         teaches=lambda group: replacing is None or teaches(group, spec),
         max_rounds=1 if replacing is None else replacing.max_rounds,
+        is_mine=None if crew is None else lambda place: place.number % crew.size == crew.rank,
     )
 
 
@@ -173,4 +181,5 @@ def rolling_out(
         stop=at.stop,
         fuse=at.fuse,
         observer=at.observation,
+        crew=at.crew,
     )

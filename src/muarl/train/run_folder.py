@@ -74,6 +74,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journal = path / "episodes.journal"
+        self.own_journal = self.journal
         self.metrics = path / "metrics.jsonl"
         self.events = path / "log.jsonl"
         self.model = path / "model"

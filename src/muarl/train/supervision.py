@@ -109,7 +109,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
     stage, first_step = stage_of(pupil.checkpoint)
     if stage != COLD_START:
         return
-    trainer = Trainer.for_cold_start(pupil.model, spec, at.run.kernel)
+    trainer = Trainer.for_cold_start(pupil.model, spec, at.run.kernel, at.ranks)
     if first_step:
         load_checkpoint(pupil.checkpoint, trainer)
     if first_step == spec.steps:
@@ -128,6 +128,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
         stop=at.stop,
         on_episode=at.progress.advance,
         observer=at.observation,
+        crew=at.crew,
     )
     success = summarise(episodes).success
     whose = "expert dialogues verified" if spec.file is None else f"dialogues of {spec.file}"
@@ -166,7 +167,8 @@ def _steps(
 
     def after(step: int, metrics: SftMetrics) -> bool:
         # Looked at once, so that a step that is the last is saved as such.
-        ended = step == steps or at.stop.requested
+        (stops,) = at.ranks.largest(at.stop.requested)
+        ended = step == steps or stops > 0
         whole = step % _STEPS_PER_CHECKPOINT == 0 or ended
         if step % 10 == 0 or ended:
             figures = msgspec.to_builtins(metrics)

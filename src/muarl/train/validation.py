@@ -90,6 +90,7 @@ class Validation:
             stop=at.stop,
             observer=at.observation,
             user_model=at.user_model,
+            crew=at.crew,
         ).by(
             lambda _task, _key: policy,
             phase=f"validation:{done}",
@@ -110,10 +111,12 @@ class Validation:
     def _keep(self, done: int) -> None:
         """Save the present weights, and only then remove those that were best before."""
         at = self._at
-        save_with_tokenizer(at.model, at.renderer.tokenizer, at.folder.best / f"{done:06d}")
-        for path in at.folder.best.iterdir():
-            if path.name != f"{done:06d}":
-                shutil.rmtree(path)
+        best = at.folder.best / f"{done:06d}"
+        save_with_tokenizer(at.model, at.renderer.tokenizer, best, at.ranks)
+        if at.ranks.is_first:
+            for path in at.folder.best.iterdir():
+                if path != best:
+                    shutil.rmtree(path)
 
     async def take_best(self) -> None:
         """Give the model and the engine the weights that did best, if any were chosen.

@@ -90,7 +90,14 @@ function heroFigure({ temperature, before, after }, heldOut) {
     h("p", { class: "note" }, `${number(episodes.n)} ${heldOut ? "held-out dialogues per evaluation" : "dialogues"}`
       + (isNumber(temperature) ? `, sampled at ${temperatureName(temperature)}` : "")
       + (isNumber(episodes.faults) ? `; ${number(before.faults + (after ? after.faults : 0))} faults, not counted` : "")
-      + ". Ranges are 95 % intervals."));
+      + ". Ranges are 95 % intervals."), caveats(episodes));
+}
+
+/** What scores leave out, such as a part that nobody judged. */
+function caveats({ n, caveats: found }) {
+  const told = found && typeof found === "object" ? Object.entries(found) : [];
+  return told.filter(([, count]) => isNumber(count)).map(([what, count]) =>
+    h("p", { class: "note caveat" }, `${number(count)} of ${number(n)} scores leave something out: ${what}`));
 }
 
 function rangeText(value) {

@@ -147,7 +147,7 @@ function predicates(episode) {
     const applies = result.score !== null;
     const mark = !applies ? "–" : result.score >= 1 - 1e-6 ? "✓" : "✗";
     return h("tr", {}, h("td", { class: `verdict ${!applies ? "" : mark === "✓" ? "passed" : "failed"}` }, mark),
-      h("th", { scope: "row" }, result.name), h("td", {}, applies ? number(result.score) : "n/a"), h("td", { class: "kind" }, kind), h("td", {}, result.reason, result.evidence ? h("q", {}, result.evidence) : null));
+      h("th", { scope: "row" }, result.name), h("td", {}, applies ? number(result.score) : "n/a"), h("td", { class: "kind" }, kind), h("td", {}, result.reason, result.evidence ? h("q", {}, result.evidence) : null, result.caveat ? h("em", {}, ` (leaves out: ${result.caveat})`) : null));
   };
   if (!episode.rewards.length && !episode.metrics.length) return null;
   return h("div", { class: "scroll" }, h("table", { class: "predicates" },

@@ -1,0 +1,168 @@
+"""Ranks that watch one another, without ranks: what each reads on the notice board."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import anyio
+import msgspec
+import pytest
+import torch.distributed as dist
+
+from muarl.errors import RankLost, SetupError
+from muarl.kernel.ranks import Ranks
+from muarl.scheduler.rounds import Interrupted, StopSignal
+from muarl.train import peers
+from muarl.train.peers import Ending, heeding, together
+
+HERE = socket.gethostname()
+
+
+class Quiet(Ranks):
+    """Does not wait for others at the end."""
+
+    def meet(self) -> None:
+        pass
+
+
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch) -> dist.Store:
+    store = dist.HashStore()
+    monkeypatch.setattr(peers, "notice_board", lambda: store)
+    monkeypatch.setattr(peers, "_LOOK_S", 0.01)
+    monkeypatch.setattr(peers, "_SIGNAL_S", 0.3)
+    return store
+
+
+def says(board: dist.Store, rank: int, ending: Ending) -> None:
+    board.set(f"ended/{rank}", msgspec.json.encode(ending).decode())
+
+
+def read(board: dist.Store, rank: int) -> Ending:
+    return msgspec.json.decode(board.get(f"ended/{rank}"), type=Ending)
+
+
+def said(_words: str) -> None:
+    raise AssertionError("nobody has to be ended by force")
+
+
+def carry_out(error: BaseException, rank: int = 0, size: int = 2, wait_s: float = 0.0) -> None:
+    """A run that ends with an error, after a while in which others are watched."""
+    with together(Quiet(rank, size), said) as watch:
+        assert watch is not None
+        watch.wait(wait_s)
+        raise error
+
+
+BROKEN = RuntimeError("Connection closed by peer")
+
+
+def a_process_that_is_gone() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_a_process_that_is_gone_is_named(board: dist.Store) -> None:
+    gone = a_process_that_is_gone()
+    board.set("who/2", f"{HERE} {gone}")
+    with pytest.raises(
+        RankLost, match=rf"rank 2 of 3 .*process {gone} on {HERE} is gone.*--resume"
+    ):
+        carry_out(BROKEN, size=3)
+    assert read(board, 0).rank == 2, "others that see this one end hear whose fault it was"
+
+
+def test_a_process_on_another_machine_is_known_by_its_heart(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_DEAD_S", 0.05)
+    board.set("who/1", "elsewhere 4711")
+    board.set("beat/1", "17")
+    with pytest.raises(RankLost, match="process 4711 on elsewhere has given no sign for"):
+        carry_out(BROKEN, wait_s=60)
+
+
+def test_a_heart_that_beats_is_alive(board: dist.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_DEAD_S", 0.5)
+    board.set("who/1", "elsewhere 4711")
+    with together(Quiet(0, 2), said) as watch:
+        assert watch is not None
+        for beat in range(100):
+            board.set("beat/1", str(beat))
+            watch.wait(0.01)
+        assert watch.ending is None
+
+
+def test_the_error_of_another_rank_is_told_with_its_words(board: dist.Store) -> None:
+    says(board, 1, Ending(1, "failed", "RecordError: disk full"))
+    with pytest.raises(RankLost, match="rank 1 of 2 has ended: RecordError: disk full"):
+        carry_out(BROKEN)
+
+
+def test_an_error_of_this_rank_is_its_own_and_the_others_are_told(board: dist.Store) -> None:
+    with pytest.raises(SetupError, match="no such folder"), together(Quiet(1, 2), said):
+        raise SetupError("no such folder")
+    assert read(board, 1) == Ending(1, "failed", "SetupError: no such folder")
+
+
+def test_a_bug_of_this_rank_is_its_own_if_nobody_else_has_ended(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_VERDICT_S", 0.05)
+    board.set("who/1", f"{HERE} {os.getpid()}")
+    with pytest.raises(ZeroDivisionError), together(Quiet(0, 2), said):
+        raise ZeroDivisionError("by zero")
+    assert read(board, 0) == Ending(0, "failed", "ZeroDivisionError: by zero")
+
+
+def test_all_are_interrupted_if_one_is(board: dist.Store) -> None:
+    says(board, 1, Ending(1, "interrupted"))
+    with pytest.raises(Interrupted), together(Quiet(0, 2), said):
+        raise RuntimeError("Connection closed by peer")
+    with pytest.raises(KeyboardInterrupt), together(Quiet(0, 2), said):
+        raise KeyboardInterrupt
+    assert read(board, 0).how == "interrupted"
+
+
+def test_a_signal_that_torchrun_sent_because_a_rank_failed_is_no_interrupt(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_SIGNAL_S", 60.0)
+    threading.Timer(0.2, says, (board, 1, Ending(1, "failed", "killed"))).start()
+    with pytest.raises(RankLost, match="rank 1 of 2 has ended: killed"):
+        carry_out(KeyboardInterrupt())
+
+
+def test_whoever_is_done_leaves_in_peace(board: dist.Store) -> None:
+    says(board, 1, Ending(1, "done"))
+    with together(Quiet(0, 2), said) as watch:
+        assert watch is not None
+        assert watch.wait(0.1) is None
+    assert read(board, 0) == Ending(0, "done")
+
+
+def test_a_run_under_way_ends_when_a_rank_fails_and_drains_when_one_is_interrupted(
+    board: dist.Store,
+) -> None:
+    async def run(ending: Ending) -> bool:
+        stop = StopSignal()
+        says(board, 1, ending)
+        with together(Quiet(0, 2), said) as watch:
+            with anyio.fail_after(60):
+                async with heeding(watch, stop):
+                    await stop.wait()
+        return stop.requested
+
+    assert anyio.run(run, Ending(1, "interrupted"))
+    with pytest.raises(RankLost, match="rank 1 of 2 has ended: killed"):
+        anyio.run(run, Ending(1, "failed", "killed"))
+
+
+def test_alone_nobody_is_watched() -> None:
+    with together(Ranks(), said) as watch:
+        assert watch is None
