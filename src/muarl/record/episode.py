@@ -216,7 +216,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         content_hash: Hash of all that the dialogue and its reward followed from in the domain:
             rules, users, world, code, predicates, and the whole task.
         system: The system prompt's text.
-        tools: Tools the policy was offered.
+        tools: Tools the policy was offered, those included that were shown on the way (`UserReply.shows`).
         perturbed: What acted on them. What acted on messages and calls is in these.
         user_tools: Tools the user had on her own device.
         opening: The user's first message.
