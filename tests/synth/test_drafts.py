@@ -211,3 +211,39 @@ def test_a_simulated_domain_is_played_without_replay(muarl: InProcess, tmp_path:
         done = muarl("synth", spec, "--out", "made", "--json")
     assert done.code == 0, (done.out, done.lines)
     assert json.loads(done.out)["kept"] == 6
+
+
+def test_a_brief_becomes_a_domain_whose_tools_are_simulated(muarl: InProcess) -> None:
+    drafts = says(
+        {
+            **{key: DOMAIN[key] for key in ("summary", "rules", "personas")},
+            "data": {"slots": {f"S{n}1": {"day": f"2026-05-0{n}"} for n in range(1, 6)}},
+            "tools": {
+                name: {
+                    "description": "It.",
+                    "parameters": DOMAIN["tools"][name]["parameters"],
+                    **more,
+                }
+                for name, more in (("find_slot", {}), ("move_slot", {"writes": True}))
+            },
+        },
+        TASKS,
+    )
+
+    def answer(request: HttpRequest) -> Any:
+        system, asked, *_ = request.json()["messages"]
+        if not system["content"].startswith("You are the back end"):
+            return drafts(request)
+        call = json.loads(asked["content"])
+        path = f"slots.{call['arguments']['id']}.day"
+        before = call["memory"]["slots"][call["arguments"]["id"]]["day"]
+        change = {"path": path, "before": before, "after": call["arguments"]["day"]}
+        return completion(json.dumps({"answer": "Moved.", "changes": [change]}))
+
+    with served(answer) as server:
+        done = draft(muarl, server, "brief.txt", "--out", "bikes", "--simulated")
+        assert done.code == 0, done.lines
+        assert len(server.requests) == 4, "two drafts, and the gold call of each task"
+    domain = load_domain("bikes")
+    assert domain.spec.is_simulated
+    assert domain.spec.writes == ["move_slot"]

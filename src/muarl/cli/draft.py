@@ -1,7 +1,7 @@
 """`muarl draft BRIEF.txt --out FOLDER`: let an LLM draft a domain, or tasks for one that there is.
 
-From a brief, a text in a person's words, an LLM drafts a domain without Python: tables, tools in SQL, rules,
-personas, and tasks with gold calls. `--domain` drafts tasks alone, for a domain over any tool server, into
+From a brief, a text in a person's words, an LLM drafts a domain without Python: data, tools in SQL (or ones
+that it simulates, `--simulated`), rules, personas, and tasks with gold calls. `--domain` drafts tasks alone, for a domain over any tool server, into
 the file that `--out` names. What it writes is data, is read like any file of a person's, and its gold calls
 are made; what is wrong is sent back, `--repairs` times. Prove the result with `muarl check`.
 """
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", required=True, metavar="NAME", help="model name sent to it")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
+    parser.add_argument(
+        "--simulated",
+        action="store_true",
+        help="let the same model simulate the tools, over the data as its memory",
+    )
     parser.add_argument("--tasks", type=positive, default=8, metavar="N", help="default: 8")
     parser.add_argument(
         "--repairs", type=positive, default=3, metavar="N", help="of each draft (default: 3)"
@@ -72,6 +77,10 @@ def run(args: argparse.Namespace) -> int:
     )
     how = {"repairs": args.repairs, "seed": args.seed, "max_tokens": args.max_tokens}
 
+    simulator = {"base_url": args.base_url, "model": args.model}
+    if args.api_key_env is not None:
+        simulator["api_key_env"] = args.api_key_env
+
     async def drafted(fresh: Path) -> int:
         if args.domain is not None:
             domain = load_domain(args.domain)
@@ -83,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
             fresh,
             name=args.out.name,
             tasks=args.tasks,
+            simulator=simulator if args.simulated else None,
             **how,
         )
 

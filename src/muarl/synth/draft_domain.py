@@ -1,4 +1,4 @@
-"""Pipeline one: from a brief to a domain, with tables, tools in SQL and rules that an LLM drafts.
+"""Pipeline one: from a brief to a domain, with data, rules and tools, in SQL or simulated, that an LLM drafts.
 
 What the LLM writes is data only: `muarl.spec` validates it like any file of a person's, SQL runs in the
 sandbox that all tools in SQL run in, and nothing of it is ever executed as Python.
@@ -7,6 +7,7 @@ sandbox that all tools in SQL run in, and nothing of it is ever executed as Pyth
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from muarl.spec import load_domain_spec
 from muarl.synth.draft_tasks import draft_tasks
 from muarl.synth.drafting import Drafter, Unfit, drafted
 
-_KEYS = {"summary", "rules", "tables", "rows", "tools", "writes", "personas"}
-
-_ROLE = """\
+_COMMON = """\
 You design small, realistic customer-service domains for training agents. You are given a brief. Answer with \
 one JSON object and nothing else, with exactly these keys:
 - "summary": one line.
 - "rules": what the agent must do and must refuse, in a few sentences. It must look things up before it \
 changes them and ask for a yes before it changes anything.
+- "personas": name to {"style": how this user writes}; two or three.
+"""
+_IN_SQL = """\
 - "tables": SQLite CREATE TABLE statements, each with a TEXT or INTEGER primary key, at most five tables.
 - "rows": table to key (a text) to the row's other columns; five to fifteen rows a table.
 - "tools": name to tool; three to eight of them, some that look, some that change. A tool is {"description": \
@@ -33,8 +35,14 @@ text, "parameters": {name: {"type": "string"|"integer"|"number"|"boolean", "desc
 left out. A guard holds if the first value of its first row is neither NULL nor 0. Every rule that a tool can \
 enforce is a guard.
 - "writes": names of the tools that change something.
-- "personas": name to {"style": how this user writes}; two or three.
 Identifiers have letters and digits. Use no function of SQLite that depends on the time or on chance."""
+_SIMULATED = """\
+- "data": a JSON object with all that the service knows: kind to key to record; five to fifteen records a kind.
+- "tools": name to tool; three to eight of them, some that look, some that change. A tool is {"description": \
+what it tells, does and refuses, for whoever plays it, "parameters": {name: {"type": \
+"string"|"integer"|"number"|"boolean", "description": text}}, "writes": true if it changes the data}.
+Identifiers have letters and digits."""
+_KEYS = {"summary", "rules", "personas", "tools"}
 
 
 async def draft_domain(
@@ -47,6 +55,7 @@ async def draft_domain(
     repairs: int,
     seed: int,
     max_tokens: int,
+    simulator: Mapping[str, Any] | None = None,
 ) -> int:
     """Write a domain and its tasks into a folder; gives how many repairs that took.
 
@@ -59,6 +68,7 @@ async def draft_domain(
         repairs: How often each draft may be sent back.
         seed: Of the sampling.
         max_tokens: Of one draft.
+        simulator: `base_url`, `model` and `api_key_env` of who simulates the tools; None: they are in SQL.
 
     Raises:
         SetupError: A draft could not be mended.
@@ -67,14 +77,13 @@ async def draft_domain(
     (folder / "tasks.yaml").write_text(_no_tasks(name), encoding="utf-8")
 
     async def build(draft: Any) -> Domain:
-        if not isinstance(draft, dict) or (wrong := draft.keys() ^ _KEYS):
-            wrong = draft.keys() ^ _KEYS if isinstance(draft, dict) else _KEYS
-            raise Unfit(
-                [f"expected exactly the keys {', '.join(sorted(_KEYS))}; wrong: {sorted(wrong)}"]
-            )
+        keys = _KEYS | ({"tables", "rows", "writes"} if simulator is None else {"data"})
+        given = draft.keys() if isinstance(draft, dict) else set()
+        if wrong := sorted(given ^ keys):
+            raise Unfit([f"expected exactly the keys {', '.join(sorted(keys))}; wrong: {wrong}"])
         path = folder / "domain.yaml"
         path.write_text(
-            json.dumps(_as_spec(draft, name)), encoding="utf-8"
+            json.dumps(_as_spec(draft, name, simulator)), encoding="utf-8"
         )  # YAML holds all of JSON
         spec = load_domain_spec(path).spec
         path.write_text(spec.to_yaml(), encoding="utf-8")
@@ -93,7 +102,13 @@ async def draft_domain(
         return domain
 
     domain, first = await drafted(
-        client, _ROLE, f"Brief:\n{brief}", build, repairs=repairs, seed=seed, max_tokens=max_tokens
+        client,
+        _COMMON + (_IN_SQL if simulator is None else _SIMULATED),
+        f"Brief:\n{brief}",
+        build,
+        repairs=repairs,
+        seed=seed,
+        max_tokens=max_tokens,
     )
     second = await draft_tasks(
         client,
@@ -107,19 +122,31 @@ async def draft_domain(
     return first + second
 
 
-def _as_spec(draft: dict[str, Any], name: str) -> dict[str, Any]:
-    world = {"tables": draft["tables"], "rows": draft["rows"]}
-    return {
+def _as_spec(
+    draft: dict[str, Any], name: str, simulator: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    common = {
         "version": 1,
         "id": name,
         "summary": draft["summary"],
         "rules": draft["rules"],
-        "tools": {"sql": draft["tools"]},
-        "writes": draft["writes"],
-        "world": {"sql": world},
         "tasks": {"files": ["tasks.yaml"]},
         "reward": [{"gold_world": True}],
         "personas": draft["personas"],
+    }
+    if simulator is None:
+        return common | {
+            "tools": {"sql": draft["tools"]},
+            "writes": draft["writes"],
+            "world": {"sql": {"tables": draft["tables"], "rows": draft["rows"]}},
+        }
+    tools = draft["tools"] if isinstance(draft["tools"], dict) else {}
+    return common | {
+        "tools": {"simulated": {**simulator, "tools": draft["tools"]}},
+        "writes": [
+            name for name, tool in tools.items() if isinstance(tool, dict) and tool.get("writes")
+        ],
+        "world": {"data": draft["data"]},
     }
 
 
