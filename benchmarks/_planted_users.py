@@ -30,8 +30,8 @@ from muarl.record import EpisodeKey, JournalWriter, UserReply
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
+from muarl.scheduler.journal import Unjournaled
 from muarl.scheduler.rounds import run_round
-from muarl.scheduler.scheduler import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import KnobsSpec, TaskSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec

@@ -37,7 +37,7 @@ from _planted_users import OWN_FIGURE, USERS, Panel
 from muarl.cli.users import is_worst
 from muarl.measure import CATALOGUE, Measured, measure
 from muarl.measure.variance import Cell, split, squares
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SEEDS = 4

@@ -15,7 +15,7 @@ from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
 from muarl.evaluate.held_out import HeldOut, evaluation_tasks, refuse_near_duplicates
 from muarl.record import Outcome
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import FactSpec, PredicateSpec, RequestSpec, RunSpec, UserGoalSpec
 from muarl.testing import ScriptedPolicy

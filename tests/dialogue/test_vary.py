@@ -14,7 +14,7 @@ from muarl.messages import Message
 from muarl.record import Episode
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec
 

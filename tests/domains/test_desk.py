@@ -21,7 +21,7 @@ from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer, train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import RequestSpec, TaskSpec
 from muarl.spec.run import RolloutSpec

@@ -14,8 +14,8 @@ from muarl.domain import Domain
 from muarl.errors import RecordError
 from muarl.record import Episode, JournalWriter, read_journal
 from muarl.scheduler import Group
+from muarl.scheduler.journal import Journal
 from muarl.scheduler.rounds import bounds, run_round
-from muarl.scheduler.scheduler import Journal
 from muarl.testing import FullDisk
 
 KEYS = keys_of(FEW_TASKS)

@@ -18,7 +18,7 @@ from measure_kit import CITY, ORDER
 from muarl.measure import Transcript, measure
 from muarl.measure.probe import FalseClaims
 from muarl.messages import Message, ToolCall
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 
 TASKS = 24
 

@@ -11,8 +11,8 @@ import anyio.lowlevel
 from muarl.errors import EpisodeError
 from muarl.record import Episode
 from muarl.scheduler import EpisodePlan, Group, Limits, blank_fault
+from muarl.scheduler.journal import Unjournaled
 from muarl.scheduler.rounds import stream_round
-from muarl.scheduler.scheduler import Unjournaled
 from muarl.testing import build_episode, build_key
 
 

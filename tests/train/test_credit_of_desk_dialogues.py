@@ -20,7 +20,7 @@ from muarl.kernel.step import Trainer, sample_logprobs
 from muarl.record import Episode
 from muarl.scheduler import Group, Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import GrpoSpec
 from muarl.spec.credit import ChecklistCredit, InformationCredit

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -332,3 +335,14 @@ def test_equality_is_canonical_whatever_led_to_a_world_L3(made: list[Call], rng:
     assert canonical_diff(other, world, base.unordered) == []
     write(other, "INSERT INTO log VALUES ('one more')")
     assert len(canonical_diff(world, other, base.unordered)) == 1
+
+
+def test_a_database_made_in_a_thread_is_closed_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are composed of goals in a thread of their own, and what that leaves is collected here."""
+    unheard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unheard.append)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        database = thread.submit(Database).result()
+    del database
+    gc.collect()
+    assert unheard == []

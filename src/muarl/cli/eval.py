@@ -1,5 +1,7 @@
 """`muarl eval RUN.yaml --model FOLDER`: held-out success of a trained policy, with intervals.
 
+Beside it stand what scores leave out, pass^k where tasks are tried several times, and means of metrics.
+
 `muarl eval GRID.yaml`: several policies with several users on the same tasks: success, pass^k,
 differences paired by task, and how much of what training gained is kept with users that it was not
 trained with. docs/generalisation.md says what that means.

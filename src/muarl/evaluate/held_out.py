@@ -16,8 +16,9 @@ from muarl.render import Renderer
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
+from muarl.scheduler.journal import Journal
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import Journal, ReadLoad
+from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, RunSpec, TaskSpec
 from muarl.suite import AnyDomain

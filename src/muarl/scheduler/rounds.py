@@ -15,8 +15,10 @@ from muarl.scheduler.admission import Group, GroupSource
 from muarl.scheduler.crew import Crew, own_concurrency, own_share
 from muarl.scheduler.dialogues import DialogueRunner
 from muarl.scheduler.fuse import Fuse, error_of
+from muarl.scheduler.journal import Journal
+from muarl.scheduler.limits import Limits
 from muarl.scheduler.observer import Observer
-from muarl.scheduler.scheduler import Groups, Journal, Limits, run_groups
+from muarl.scheduler.scheduler import Groups, run_groups
 from muarl.spec.run import RolloutSpec
 
 

@@ -27,11 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
-import msgspec
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
@@ -40,6 +39,8 @@ from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group, GroupSource
 from muarl.scheduler.fuse import Fuse
+from muarl.scheduler.journal import Journal
+from muarl.scheduler.limits import Limits
 from muarl.scheduler.observer import Observer
 from muarl.scheduler.window import PERIOD_S, Window
 
@@ -61,46 +62,6 @@ ReadLoad = Callable[[], EngineLoad | None]
 
 FaultEpisode = Callable[[EpisodePlan, EpisodeError], Episode]
 """The episode of a dialogue that was cut off from outside."""
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What bounds a run of dialogues.
-
-    Attributes:
-        concurrency: Dialogues live at once, at most.
-        deadline_s: Seconds an attempt may take.
-        attempts: How often a dialogue is tried that ends in a fault.
-        max_fault_rate: Share of faulty attempts, of the last 64 or more, that stops the run.
-        buffer_groups: Whole groups that may wait for the consumer; beyond it dialogues that finish
-            a group hold their place, so that a slow consumer slows the dialogues down.
-        retry_wait_s: Seconds before the second attempt, at most; see `muarl.scheduler.backoff`.
-    """
-
-    concurrency: int = 256
-    deadline_s: float = 120.0
-    attempts: int = 3
-    max_fault_rate: float = 0.2
-    buffer_groups: int = 8
-    retry_wait_s: float = 0.5
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.attempts < 1 or self.deadline_s <= 0:
-            raise ValueError(f"concurrency, attempts and deadline_s must be positive: {self}")
-
-
-class Journal(Protocol):
-    """Where final episodes go; `muarl.record.JournalWriter` is one."""
-
-    def append(self, episode: Episode) -> None:
-        """Return when the episode is safe."""
-        ...
-
-
-class Unjournaled:
-    """A journal that keeps nothing: such dialogues can be played again from the seed."""
-
-    def append(self, episode: Episode) -> None:
-        del episode
 
 
 def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:

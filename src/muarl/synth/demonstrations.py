@@ -14,8 +14,8 @@ from muarl.render import Renderer
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
+from muarl.scheduler.journal import Journal, Unjournaled
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import Journal, Unjournaled
 from muarl.seeds import generator
 from muarl.spec import TaskSpec
 from muarl.spec.model import ColdStartSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muarl.errors import RecordError
 from muarl.record import Episode
-from muarl.scheduler.scheduler import Journal
+from muarl.scheduler.journal import Journal
 
 
 class FullDisk:

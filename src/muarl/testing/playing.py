@@ -13,7 +13,7 @@ from muarl.render import Renderer
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.scheduler.scheduler import Unjournaled
+from muarl.scheduler.journal import Unjournaled
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec

@@ -12,7 +12,7 @@ from muarl.kernel.ranks import Ranks
 from muarl.record import Episode, EpisodeKey
 from muarl.record.codec import decode_episode, encode_episode
 from muarl.scheduler import Group
-from muarl.scheduler.scheduler import Journal
+from muarl.scheduler.journal import Journal
 
 T = TypeVar("T")
 _Said = list[list[bytes]]

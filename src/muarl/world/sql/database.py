@@ -64,7 +64,11 @@ class Database:
         """Table, index or view to the SQL that makes it; known once it is ready."""
         self.unordered: dict[str, frozenset[str]] = {}
         """Tables whose keys do not count when worlds are compared, and the columns of the keys."""
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
+        # One thread at a time uses it, but not always the same one: goals are composed apart, and
+        # what is left of them is closed wherever it is noticed that nobody needs it any more.
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, cached_statements=512, check_same_thread=False
+        )
         self._connection.execute("PRAGMA recursive_triggers = ON")  # or REPLACE deletes unnoticed
         self._connection.execute("PRAGMA temp_store = MEMORY")
         self._connection.execute(f"CREATE TEMP TABLE {TOUCHED} (name TEXT, key TEXT)")
