@@ -48,6 +48,8 @@ def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb
         "export": ["--out", "x.jsonl"],
         "overlap": ["x.txt"],
         "tasks": ["--out", "x.yaml"],
+        "draft": ["--out", "x", "--base-url", "http://127.0.0.1:1/v1", "--model", "m"],
+        "review": ["--page", "x.html"],
     }
     for path in ("a" * 300, "loop"):
         words = ["tau1", "--to", "x", "--from", path] if verb == "import" else [path]

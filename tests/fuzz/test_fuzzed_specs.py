@@ -34,6 +34,7 @@ from muarl.spec import (
     load_grid,
     load_run,
     load_spec,
+    load_synth,
     load_task_files,
     load_tasks_file,
 )
@@ -45,6 +46,7 @@ from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.shape import shape_at
 from muarl.spec.sql_seed import load_database
+from muarl.spec.synth import SynthSpec
 from muarl.spec.task import TasksFile
 from muarl.world import plain
 from muarl.world.sql import SqlWorld
@@ -120,6 +122,7 @@ KINDS = {
     "run": Kind(load_run, RunSpec),
     "reward": Kind(load_reward, RewardFile),
     "grid": Kind(load_grid, GridSpec),
+    "synth": Kind(load_synth, SynthSpec),
 }
 
 
