@@ -125,8 +125,16 @@ def _copy_of(model: PreTrainedModel, folder: Path, run: RunSpec) -> PreTrainedMo
 
 
 async def shared_prompts(domain: AnyDomain, renderer: Renderer) -> list[list[int]]:
-    """Ids that every dialogue of a domain begins with: rules, tool schemas, and markup; of each."""
-    return [await _shared_prompt(one, renderer) for one in domain.members]
+    """Ids that every dialogue of a domain begins with: rules, tool schemas, and markup; of each.
+
+    Not of a domain whose tasks say which tools are shown: a list of all of them, which may be long, is
+    in no prompt of theirs.
+    """
+    return [
+        await _shared_prompt(one, renderer)
+        for one in domain.members
+        if all(task.tools is None for task in one.tasks(one.splits[0]))
+    ]
 
 
 async def _shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:

@@ -69,7 +69,7 @@ def refuse_no_room(run: Located[RunSpec], prompts: Sequence[Sequence[int]]) -> N
         SpecError: Not one message would fit.
     """
     limits = run.spec.rollout
-    longest = max(map(len, prompts))
+    longest = max(map(len, prompts), default=0)
     if longest + limits.max_tokens > limits.context_tokens:
         message = (
             f"rules and tool schemas take {longest} tokens; with max_tokens "
