@@ -16,7 +16,7 @@ def test_it_writes_the_schemas_and_names_them(
 ) -> None:
     out = tmp_path / "schemas"
     assert main(["schema", "--out", str(out)]) == 0
-    kinds = ["domain", "tasks", "run", "reward", "grid", "synth", "overlay"]
+    kinds = ["domain", "tasks", "run", "reward", "grid", "suite", "synth", "overlay"]
     names = [f"{kind}.v1.json" for kind in kinds]
     assert capsys.readouterr().out.split() == [str(out / name) for name in names]
     assert main(["schema", "--out", str(out), "--check"]) == 0
