@@ -157,6 +157,10 @@ class TaskDefaultsSpec(Spec):
     """A part of the goal as a ledger."""
     world: dict[str, Any] | None = None
     """Merged over the domain's world, and a task's own over it."""
+    turns: list[TurnSpec] | None = None
+    """The user's messages, where they are fixed."""
+    tools: list[str] | None = None
+    """Tools that the agent is shown."""
     gold: list[GoldCallSpec] | None = None
     """Calls that solve a task."""
     reward: list[PredicateSpec] | None = None
