@@ -67,6 +67,46 @@ def test_no_split_and_no_sharing_changes_the_gradient_L6(
     assert distance(ours, reference_gradient(in_float64(model), samples)) < 1e-5
 
 
+def rotated(model: str, **rope: Any) -> PreTrainedModel:
+    """Its rotary places are others beyond 40 tokens."""
+    shape: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = getattr(transformers, f"{model}Config")(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_hidden_layers=2,
+        intermediate_size=48,
+        max_position_embeddings=80,
+        pad_token_id=0,
+        rope_parameters={"rope_theta": 10_000.0, **rope},
+        **shape,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made: PreTrainedModel = getattr(transformers, f"{model}ForCausalLM")(config).eval()
+    return made
+
+
+@pytest.mark.parametrize("max_tokens", [8, 4096])
+def test_where_length_turns_places_no_sample_turns_anothers_L6(max_tokens: int) -> None:
+    turns = {"short_factor": [1.0] * 4, "long_factor": [8.0] * 4}
+    model = rotated("Phi3", rope_type="longrope", original_max_position_embeddings=40, **turns)
+    rng = random.Random(0)
+    head = [rng.randrange(VOCAB) for _ in range(33)]
+    samples = [
+        Sample([*head, *(rng.randrange(VOCAB) for _ in range(more))], [Span(33, 33 + more, 0)])
+        for more in (4, 30, 3)
+    ]
+    ours = sample_logprobs(model, samples, kernel=KernelSpec(max_tokens=max_tokens))
+    assert "one sample at a time" in str(way_for(model))
+    for found, own in zip(ours, reference_logprobs(model, samples), strict=True):
+        assert torch.allclose(torch.tensor(found), own.float(), atol=1e-5)
+
+
+def test_places_that_turn_with_what_was_seen_before_are_refused() -> None:
+    with pytest.raises(SetupError, match=r"rope_type: dynamic.*such as yarn"):
+        way_for(rotated("Llama", rope_type="dynamic", factor=2.0))
+
+
 def gpt_neo(window: int) -> PreTrainedModel:
     """Every second layer sees only so many tokens back, counted in places of the row."""
     config = transformers.GPTNeoConfig(

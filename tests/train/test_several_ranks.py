@@ -15,13 +15,13 @@ import torch
 from short_run import SHORT, carry_out, ready_model, write_run
 from torchrun import torchrun
 
-from muarl.errors import SpecError
+from muarl.errors import SetupError, SpecError
 from muarl.kernel.model import load_model
 from muarl.kernel.ranks import Ranks
 from muarl.record import Episode, EpisodeKey, read_journal
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
-from muarl.train.ready import refuse_for_many
+from muarl.train.ready import refuse_for_many, refuse_other_runs
 from muarl.train.run_folder import RunFolder
 
 needs_vllm = pytest.mark.skipif(
@@ -157,3 +157,42 @@ def test_what_several_ranks_do_not_do_is_refused_with_its_key(
     (problem,) = caught.value.problems
     assert message in problem.message
     assert problem.line > 1
+
+
+class Heard(Ranks):
+    """One of two ranks, which hears the other's words."""
+
+    def __init__(self, other: bytes | None = None) -> None:
+        super().__init__(1, 2)
+        self._other = other
+        self.said = b""
+
+    def gather(self, data: bytes) -> list[bytes]:
+        self.said = data
+        return [self._other or data, data]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 9}, "run.seed: 5 -> 9"),
+        ({"grpo": {**SHORT["grpo"], "lr": 0.5}}, r"run.grpo.lr: .* -> 0.5"),
+        ({"threads": 2}, None),
+    ],
+)
+def test_ranks_that_were_started_with_different_runs_are_told_what_differs(
+    changes: dict[str, Any], words: str | None, tmp_path: Path
+) -> None:
+    for folder in ("first", "other"):
+        (tmp_path / folder).mkdir()
+    run = load_run(write_run(tmp_path / "first")).spec
+    other = load_run(write_run(tmp_path / "other", **changes)).spec
+    first = Heard()
+    refuse_other_runs(run, {"tasks": {"a": "1"}}, first)
+    with pytest.raises(SetupError, match=r"rank 1 .* another run than rank 0[^$]*domain.tasks.a"):
+        refuse_other_runs(run, {"tasks": {"a": "2"}}, Heard(first.said))
+    if words is None:
+        refuse_other_runs(other, {"tasks": {"a": "1"}}, Heard(first.said))
+        return
+    with pytest.raises(SetupError, match=words):
+        refuse_other_runs(other, {"tasks": {"a": "1"}}, Heard(first.said))

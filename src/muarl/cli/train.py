@@ -86,7 +86,12 @@ def _train(
     from muarl.train.loop import train
     from muarl.train.peers import heeding
     from muarl.train.rank_folder import FollowerFolder
-    from muarl.train.ready import files_of_run, refuse_for_many, require_engine
+    from muarl.train.ready import (
+        files_of_run,
+        refuse_for_many,
+        refuse_other_runs,
+        require_engine,
+    )
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
@@ -100,6 +105,8 @@ def _train(
     if ranks.is_first:
         tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
+    content = anyio.run(content_of_run, domain, spec)
+    refuse_other_runs(spec, content, ranks)
     with ExitStack() as held:
         if ranks.is_first:
             opened = RunFolder.opened(
@@ -108,7 +115,7 @@ def _train(
                 resume=args.resume,
                 overwrite=args.overwrite,
                 reads=files_of_run(located),
-                content=anyio.run(content_of_run, domain, spec),
+                content=content,
                 accept_changes=args.accept_changes,
             )
             folder = held.enter_context(opened)

@@ -36,12 +36,14 @@ class Way:
         attention: Its path: `eager`, `sdpa` or `flex`.
         masks: Which it takes of samples that share a prefix or a row (`full`, `window`, `by_layer`);
             None: each sample needs a row of its own, and no prefix is shared.
+        alone: Whether each sample is run by itself, since the longest row turns the places of all.
         checkpointing: Whether layers are computed again in the backward pass.
         precision: Of matrix products, `fp32` or `bf16`.
     """
 
     attention: str
     masks: str | None
+    alone: bool = False
     checkpointing: bool = False
     precision: str = "fp32"
 
@@ -91,7 +93,7 @@ def predicting_states(
     """
     batches = make_micro_batches(
         samples,
-        max_tokens=max_tokens,
+        max_tokens=1 if way.alone else max_tokens,
         share_prefix=way.masks is not None,
         device=model.device,
     )

@@ -48,12 +48,15 @@ class Found:
     why: str
 
     def __str__(self) -> str:
-        sharing = (
-            "samples share prefixes and rows"
-            if self.way.masks
-            else "a row for each sample and no shared prefix, since it keeps state or counts places "
-            "that samples would share"
-        )
+        if self.way.masks:
+            sharing = "samples share prefixes and rows"
+        elif self.way.alone:
+            sharing = "one sample at a time, since how places are rotated depends on the longest"
+        else:
+            sharing = (
+                "a row for each sample and no shared prefix, since it keeps state or counts places "
+                "that samples would share"
+            )
         again = ", layers computed again in the backward pass" if self.way.checkpointing else ""
         return (
             f"attention: {self.way.attention} ({self.why}); {sharing}; {self.way.precision}{again}"
@@ -79,11 +82,19 @@ _known: WeakKeyDictionary[PreTrainedModel, dict[str, Found]] = WeakKeyDictionary
 
 
 def _fitting(model: PreTrainedModel, attention: str) -> Found:
-    kinds: list[str | None] = list(kinds_to_try(model)) if _may_share(model) else []
+    ropes = _ropes(text_config(model).to_dict())
+    if any("dynamic" in rope for rope in ropes):
+        raise SetupError(
+            f"{type(model).__name__} cannot be trained here: its rotary places (rope_type: dynamic) "
+            "depend on the longest context it has seen, so one token has many log-probs. Give its "
+            "config another rope_type, such as yarn"
+        )
+    alone = "longrope" in ropes
+    kinds: list[str | None] = list(kinds_to_try(model)) if _may_share(model) and not alone else []
     error: Exception | None = None
     for path, why in candidates(model, attention):
         for masks in [*kinds, None]:
-            way = Way(path, masks)
+            way = Way(path, masks, alone)
             try:
                 if _is_right(model, way):
                     return Found(way, why)
@@ -110,6 +121,19 @@ def _may_share(model: PreTrainedModel) -> bool:
     return all(
         type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers
     ) and not (_has_unknown_window(text_config(model).to_dict()))
+
+
+def _ropes(config: Mapping[str, Any]) -> set[str]:
+    """How places are rotated, by the names that transformers has; layers may differ.
+
+    `longrope` rotates all rows as the longest needs, which does not show on a few tokens.
+    """
+    given = config.get("rope_parameters") or {}
+    return {
+        str(found)
+        for each in (given, *(value for value in given.values() if isinstance(value, Mapping)))
+        if (found := each.get("rope_type"))
+    }
 
 
 def _has_unknown_window(config: Mapping[str, Any]) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from muarl.errors import Problem, SpecError
+import msgspec
+
+from muarl.errors import Problem, SetupError, SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
 from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
 from muarl.kernel.ranks import Ranks
@@ -17,6 +20,8 @@ from muarl.train.engines import shared_prompts
 from muarl.train.playing import model_folder
 from muarl.train.run_folder import RunFolder
 from muarl.train.servers import require_servers
+from muarl.version import __version__
+from muarl.world import diff
 
 
 async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = False) -> None:
@@ -125,6 +130,35 @@ def refuse_for_many(located: Located[RunSpec], ranks: Ranks) -> None:
     """
     if not ranks.alone and (problems := list(_problems(located, ranks.size))):
         raise SpecError(problems)
+
+
+_OF_EACH_RANK = {"run.domain", "run.threads", "run.model.device"}
+"""What ranks may have of their own; where a domain lies says nothing, what it is made of does."""
+
+
+def refuse_other_runs(run: RunSpec, content: Mapping[str, Any], ranks: Ranks) -> None:
+    """Make sure that all ranks carry out the same run, or each would move its share by other rules.
+
+    Collective.
+
+    Args:
+        run: This rank's.
+        content: What its domain is made of.
+        ranks: All of them.
+
+    Raises:
+        SetupError: Another rank was started with another; all say what differs.
+    """
+    mine = {"muarl": __version__, "run": run.model_dump(mode="json"), "domain": content}
+    first, *others = map(msgspec.json.decode, ranks.gather(msgspec.json.encode(mine)))
+    for rank, theirs in enumerate(others, start=1):
+        found = [change for change in diff(first, theirs) if change.path not in _OF_EACH_RANK]
+        if found:
+            raise SetupError(
+                f"rank {rank} was started with another run than rank 0. Give all of them the same "
+                "command, files, environment and version of muarl. What differs, rank 0 -> rank "
+                f"{rank}:\n" + "\n".join(f"  {change}" for change in found[:10])
+            )
 
 
 def _problems(located: Located[RunSpec], size: int) -> Iterator[Problem]:
