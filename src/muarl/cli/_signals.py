@@ -101,4 +101,5 @@ def _handling(handler: _Handler, *numbers: signal.Signals) -> Iterator[None]:
         yield
     finally:
         for number, handled in before.items():
-            signal.signal(number, handled)
+            if signal.getsignal(number) == handler:  # else somebody within has other plans for it
+                signal.signal(number, handled)

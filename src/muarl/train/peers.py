@@ -13,6 +13,7 @@ of another by its heart. Whatever a rank has finished is on disk, so that any nu
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 import time
@@ -192,6 +193,7 @@ def together(ranks: Ranks, say: Callable[[str], None]) -> Iterator[Peers | None]
         yield peers
         ranks.meet()
     except BaseException as error:
+        _end_in_peace()
         # What is no error of ours may be a connection that broke because another rank has ended.
         first = peers.wait(_patience(error))
         if first is None:
@@ -226,6 +228,16 @@ async def heeding(peers: Peers | None, stop: StopSignal) -> AsyncIterator[None]:
         tasks.start_soon(heed)
         yield
         tasks.cancel_scope.cancel()
+
+
+def _end_in_peace() -> None:
+    """Hear no SIGTERM from now on.
+
+    torchrun sends it to all other ranks when one has failed. Heard by a rank that has seen that itself
+    and is about to say so, it would end it with "interrupted" instead.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _own_ending(rank: int, error: BaseException) -> Ending:
