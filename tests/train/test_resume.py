@@ -200,6 +200,18 @@ def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
         carry_out(run_file, out, resume=True)
 
 
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_again_from_what_it_learned_L9(
+    whole: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    run_file, _ = whole
+    shutil.copytree(run_file.parent / "whole", tmp_path / "run")
+    cold = weights_checksum(load_model(tmp_path / "run" / "cold_start"))
+    shutil.rmtree(RunFolder(tmp_path / "run").checkpoint)
+    with pytest.raises(RecordError, match=r"3 iterations.*holds nothing to go on from"):
+        carry_out(run_file, tmp_path / "run", resume=True)
+    assert weights_checksum(load_model(tmp_path / "run" / "cold_start")) == cold
+
+
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
     run_file = write_run(tmp_path)
     break_off(run_file, tmp_path / "out", "floor", 2)

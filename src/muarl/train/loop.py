@@ -47,7 +47,7 @@ from muarl.train.rank_folder import collect, remove_own
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
-from muarl.train.stage import stage_of
+from muarl.train.stage import refuse_lost_checkpoint, stage_of
 from muarl.train.supervision import supervise, supervise_user
 from muarl.train.user_learning import open_user_learning
 
@@ -86,6 +86,7 @@ async def train(
         await in_thread(ranks.meet)  # the run's journal is there now, with all that was played
         if not ranks.is_first:
             journal = stack.enter_context(JournalWriter(folder.own_journal))
+        refuse_lost_checkpoint(folder.checkpoint, run.checkpoint.every, folder.lines())
         done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from muarl.errors import RecordError
 from muarl.kernel.checkpoint import read_counters
 from muarl.synth.demonstrations import PHASE as COLD_START
+
+
+def refuse_lost_checkpoint(
+    checkpoint: Path, every: int, lines: Iterable[Mapping[str, Any]]
+) -> None:
+    """Refuse to take up a run whose checkpoints are gone: its weights are no beginning any more.
+
+    Args:
+        checkpoint: Where they were.
+        every: After so many iterations there was one.
+        lines: The metrics so far.
+
+    Raises:
+        RecordError: More iterations than that are told of.
+    """
+    made = max((line["iteration"] + 1 for line in lines if line["kind"] == "iteration"), default=0)
+    # The last may not have been saved yet, nor any before the first that was due.
+    if made > every and read_counters(checkpoint) is None:
+        raise RecordError(
+            f"the run has learned in {made} iterations, and `{checkpoint}` holds nothing to go on from; "
+            "restore it from a copy, or use --overwrite to start anew"
+        )
 
 
 def stage_of(checkpoint: Path) -> tuple[str, int]:
