@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from muarl.compat.acebench.calls import NotCalls
+from muarl.compat.python_calls import NotCalls
 from muarl.compat.acebench.entries import KINDS, LANGUAGES, entries, first_records
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from muarl.compat.acebench.calls import NotCalls
+from muarl.compat.python_calls import NotCalls
 from muarl.compat.acebench.entries import Entry, entries, first_records
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world
