@@ -33,10 +33,43 @@ from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.python_calls import NotCalls
 
 _NAMES = ("cd", "ls", "place_order", "a.b", "GorillaFileSystem.ls", "x", "True", "print", "größe")
-_TEXTS = ("''", "'a b'", '"it\'s"', "'[x]'", "'f(a=1)'", "b'x'", "f'{x}'", "'a' 'b'", "r'\\d'", "'ß'")
+_TEXTS = (
+    "''",
+    "'a b'",
+    '"it\'s"',
+    "'[x]'",
+    "'f(a=1)'",
+    "b'x'",
+    "f'{x}'",
+    "'a' 'b'",
+    "r'\\d'",
+    "'ß'",
+)
 _NUMBERS = ("0", "1", "-1", "+2", "~3", "1.5", "1e999", "007", "1_000", "1j", "0x1f", "9" * 30)
-_WORDS = ("True", "None", "...", "not True", "x", "x.y", "x[0]", "x[1:2]", "lambda: 1", "a < b", "*x")
-_SUMS = ("1 + 2", "2 * 3.5", "1 / 0", "2 ** 3", "7 // 2 - 1", "'a' + 'b'", "'ab' * 3", "5 % 3", "6 | 1")
+_WORDS = (
+    "True",
+    "None",
+    "...",
+    "not True",
+    "x",
+    "x.y",
+    "x[0]",
+    "x[1:2]",
+    "lambda: 1",
+    "a < b",
+    "*x",
+)
+_SUMS = (
+    "1 + 2",
+    "2 * 3.5",
+    "1 / 0",
+    "2 ** 3",
+    "7 // 2 - 1",
+    "'a' + 'b'",
+    "'ab' * 3",
+    "5 % 3",
+    "6 | 1",
+)
 _SPOILED: tuple[Callable[[str], str], ...] = (
     lambda text: text[1:],
     lambda text: text[:-1],

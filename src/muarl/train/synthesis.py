@@ -193,6 +193,7 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
@@ -210,6 +211,7 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
             await domain.tools(),
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
+            convention=domain.convention,
         )
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
