@@ -159,6 +159,8 @@ class BenchmarkSpec(Spec):
     """What it is called."""
     unsolved: list[Id] = []
     """Tasks that its own gold calls do not solve."""
+    differs: list[str] = []
+    """In what the domain differs from what is published, each a sentence that `muarl eval` prints."""
 
 
 class DomainSpec(Spec):
