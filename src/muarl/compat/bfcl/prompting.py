@@ -98,12 +98,13 @@ def _hint(copy: Upstream, name: str) -> str:
         return ""
     for function, body in functions(parsed(copy.text(None, name), name)):
         if function == _HINTS:
-            texts = [
-                node.value.value
+            returned = [
+                node.value
                 for node in ast.walk(body)
                 if isinstance(node, ast.Return) and isinstance(node.value, ast.Constant)
             ]
-            return str(texts[-1]) if texts else ""
+            last = max(returned, key=lambda node: node.lineno, default=None)
+            return "" if last is None else str(last.value)
     return ""
 
 
