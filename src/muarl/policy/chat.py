@@ -19,7 +19,7 @@ from muarl.http.chat_client import (
     ChatReply,
     strip_reasoning,
 )
-from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.messages import Message, ToolCall
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
 from muarl.render import Renderer, in_convention
@@ -32,7 +32,6 @@ class ChatPolicy:
     Args:
         client: Who is asked.
         renderer: Of the dialogues.
-        tools: Those that it may call.
         convention: How it writes calls into its text; None where it calls tools.
         temperature: Of its messages.
         max_tokens: Cap on one of them.
@@ -44,7 +43,6 @@ class ChatPolicy:
         self,
         client: ChatClient,
         renderer: Renderer,
-        tools: Sequence[ToolSpec],
         *,
         temperature: float,
         max_tokens: int,
@@ -53,9 +51,6 @@ class ChatPolicy:
         self._client = client
         self._renderer = in_convention(renderer, convention)
         self._convention = convention
-        self._tools = tools
-        in_text = convention is not None
-        self._functions = [] if in_text else [tool.as_function() for tool in tools]
         self._temperature = temperature
         self._max_tokens = max_tokens
 
@@ -67,15 +62,17 @@ class ChatPolicy:
             EpisodeTimeout: It did not answer in time.
         """
         told: Sequence[Message] = request.history
+        functions = [tool.as_function() for tool in request.tools]
         if self._convention is not None:
-            told = _answers_as_user(self._convention.told(told, self._tools))
+            told = _answers_as_user(self._convention.told(told, request.tools))
+            functions = []
         try:
             reply = await self._client.complete(
                 [as_chat(message) for message in told],
                 seed=request.seed,
                 temperature=self._temperature,
                 max_tokens=self._max_tokens,
-                tools=self._functions,
+                tools=functions,
             )
         except EndpointError as error:
             raise PolicyError(str(error)) from error
