@@ -39,7 +39,8 @@ VERBS = {
     "overlap": "what two sets of tasks, dialogues or texts have in common",
     "users": "what simulated users are like, measured from their dialogues",
     "export": "stored episodes as JSON lines, Parquet or a Hugging Face dataset",
-    "report": "write the HTML report of a run",
+    "report": "write the HTML report of a run, or of several side by side",
+    "view": "read a run's episodes in a browser, on this machine",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`, and `import` in `muarl.cli.import_`."""

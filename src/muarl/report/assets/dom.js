@@ -95,3 +95,24 @@ function download(label, filename, type, makeText) {
   };
   return h("button", { type: "button", class: "download", on: { click: save } }, label);
 }
+
+/** A part of the page; if its data is not what it can draw, the others still stand. */
+function guarded(draw, data) {
+  try {
+    return draw(data);
+  } catch (error) {
+    reportError(error);
+    return h("p", { class: "empty error" }, `This part could not be drawn: ${error.message}`);
+  }
+}
+
+/** Light or dark, whatever the system says. */
+function themeButton() {
+  const root = document.documentElement;
+  const flip = () => {
+    const dark = root.dataset.theme === "dark" || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    root.dataset.theme = dark ? "light" : "dark";
+  };
+  return h("button", { type: "button", class: "theme", title: "Light or dark", "aria-label": "Switch between light and dark",
+    on: { click: flip } }, "◐");
+}
