@@ -56,7 +56,7 @@ function predicates(episode) {
       h("th", { scope: "row" }, result.name), h("td", {}, applies ? number(result.score) : "n/a"), h("td", { class: "kind" }, kind), h("td", {}, result.reason, result.evidence ? h("q", {}, result.evidence) : null, result.caveat ? h("em", {}, ` (leaves out: ${result.caveat})`) : null));
   };
   if (!episode.rewards.length && !episode.metrics.length) return null;
-  return h("div", { class: "scroll" }, h("table", { class: "predicates" },
+  return scrolling("Predicates", h("table", { class: "predicates" },
     h("thead", { class: "unseen" }, h("tr", {}, ["result", "predicate", "score", "kind", "reason"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, episode.rewards.map((result) => row(result, "reward")), episode.metrics.map((result) => row(result, "metric")))));
 }

@@ -25,6 +25,11 @@ function build(element, attributes, children) {
   return element;
 }
 
+/** What may be wider than the page: it scrolls by itself, by keys too. */
+function scrolling(name, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": name }, children);
+}
+
 function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }

@@ -12,7 +12,7 @@ function lineName(line) {
 /** A table with a heading and a note; one that nothing stands in is none. */
 function titled(title, heads, rows, note) {
   if (!rows.length) return null;
-  return h("div", { class: "card" }, h("h3", {}, title), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, h("table", { class: "numbers wide" },
+  return h("div", { class: "card" }, h("h3", {}, title), scrolling(title, h("table", { class: "numbers wide" },
     h("thead", {}, h("tr", {}, heads.map((head) => (head ? h("th", { scope: "col" }, head) : h("td"))))),
     h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells.map((cell) => h("td", {}, cell))))))),
     note && h("p", { class: "note" }, note));

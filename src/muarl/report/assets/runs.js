@@ -49,7 +49,7 @@ function endingTable(runs) {
       h("td", { class: "scale" }, plot([last?.success], [`s${i % 8}`], floorOf(data))),
       h("td", {}, last ? number(last.n) : "–"), h("td", {}, rewards.length ? percent(rewards[rewards.length - 1]) : "–"), h("td", {}, number(data.iterations.length)));
   });
-  return h("div", { class: "card" }, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Runs side by side" }, h("table", { class: "evals" },
+  return h("div", { class: "card" }, scrolling("Runs side by side", h("table", { class: "evals" },
     h("thead", {}, h("tr", {}, ["run", "seed", "before", "success", "0 to 100 %", "dialogues", "last training reward", "iterations"].map((head) => h("th", { scope: "col" }, head)))),
     h("tbody", {}, rows))), h("p", { class: "note" }, "Success of the last evaluation with its 95 % interval; the dashed line is the floor. Intervals that overlap do not show a difference: muarl eval compares runs task by task."));
 }

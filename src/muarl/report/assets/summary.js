@@ -137,7 +137,7 @@ function evalTable(data, found) {
     h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
     h("tr", { class: "group" }, h("th", { colspan: phases.length + 2, scope: "rowgroup" }, title)), body) : null;
-  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Success by kind of dialogue" }, h("table", { class: "evals" },
+  return scrolling("Success by kind of dialogue", h("table", { class: "evals" },
     h("thead", {}, h("tr", {}, h("td"), phases.map((phase, i) => h("th", { scope: "col" }, swatchDot(i, phases.length), phaseName(phase))),
       h("th", { scope: "col", class: "scale" }, ["0", "50 %", "100 %"].map((text) => h("span", {}, text))))),
     group("all dialogues", rows), group(`by domain, ${temperatureName(found.temperature)}`, domainRows), group(`by persona, ${temperatureName(found.temperature)}`, personaRows),
@@ -206,5 +206,5 @@ function tiles(data, { before, after }) {
     ["sampled tokens per second", speeds.length && number(speeds[speeds.length >> 1]), "median iteration"],
   ].filter(([, value]) => value);
   return h("dl", { class: "tiles" }, list.map(([name, value, note]) =>
-    h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value), note && h("p", {}, note))));
+    h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value), note && h("dd", { class: "under" }, note))));
 }

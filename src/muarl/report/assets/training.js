@@ -138,7 +138,7 @@ function numbersTable(lines) {
   if (!lines.length) return null;
   const keys = [...new Set(lines.flatMap((line) => Object.keys(line)))].filter((key) => lines.every((line) => line[key] === null || typeof line[key] !== "object"));
   const text = (value) => (isNumber(value) ? number(value) : value === undefined ? "" : String(value));
-  const table = () => h("div", { class: "scroll" }, h("table", { class: "numbers" },
+  const table = () => scrolling("All numbers", h("table", { class: "numbers" },
     h("thead", {}, h("tr", {}, keys.map((key) => h("th", { scope: "col" }, key)))),
     h("tbody", {}, lines.map((line) => h("tr", {}, keys.map((key) => h("td", {}, text(line[key]))))))));
   // Long runs have many rows: they are made when somebody wants to see them.
