@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.compat.bfcl.sandbox import Sandbox, initial_state
+from muarl.compat.bfcl.upstream import Upstream
 from muarl.compat.tau.databases import tau2_environment
+from muarl.world import World
 
 
 @pytest.fixture
@@ -44,3 +47,16 @@ def test_passengers_that_are_no_objects_are_written_as_they_come(upstream, passe
     answer = env.call("update_reservation_passengers", arguments)
     assert not answer.is_error
     assert env.agent.db["reservations"]["V5EMZH"]["passengers"] == passengers
+
+
+@pytest.mark.parametrize("version", ["v3", "v4"])
+def test_a_temperature_that_cannot_be_converted_stays_as_it_was_given(upstream, version):
+    tables = Upstream(upstream, f"bfcl/{version}")
+    config = {"VehicleControlAPI": {}}
+    car = Sandbox(
+        World(initial_state(["VehicleControlAPI"], config, tables, long=False)), tables, version
+    )
+    answer = car.call("adjustClimateControl(temperature='warm', unit='fahrenheit', fanSpeed=7)")
+    assert answer.is_error
+    state = car.public()["VehicleControlAPI"]
+    assert (state["acTemperature"], state["fanSpeed"]) == ("warm", 50)
