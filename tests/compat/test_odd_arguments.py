@@ -60,3 +60,30 @@ def test_a_temperature_that_cannot_be_converted_stays_as_it_was_given(upstream, 
     assert answer.is_error
     state = car.public()["VehicleControlAPI"]
     assert (state["acTemperature"], state["fanSpeed"]) == ("warm", 50)
+
+
+def test_tau2_ends_one_of_two_like_refusals_with_a_full_stop(upstream):
+    shop = tau2_environment(upstream, "retail")
+    orders = shop.agent.db["orders"].items()
+    for status, tool, end in (
+        ("delivered", "exchange_delivered_order_items", "should match."),
+        ("pending", "modify_pending_order_items", "should match"),
+    ):
+        order_id = next(key for key, order in orders if order["status"] == status)
+        arguments = {"order_id": order_id, "item_ids": [], "new_item_ids": ["1"]}
+        answer = shop.call(tool, {**arguments, "payment_method_id": "x"})
+        assert answer.text == f"Error: The number of items to be exchanged {end}"
+
+
+@pytest.mark.parametrize("flights", [[[]], ["HAT001"]])
+def test_a_reservation_is_looked_for_before_flights_that_are_none(upstream, flights):
+    airline = tau2_environment(upstream, "airline")
+    arguments = {"reservation_id": "NONE", "cabin": "economy", "payment_id": "x"}
+    answer = airline.call("update_reservation_flights", {**arguments, "flights": flights})
+    assert answer.text == "Error: Reservation NONE not found"
+
+
+def test_what_is_no_text_cannot_be_calculated_in_the_words_of_python(upstream):
+    shop = tau2_environment(upstream, "retail")
+    assert shop.call("calculate", {"expression": [1, 2]}).by_python
+    assert not shop.call("calculate", {"expression": ["a", 2]}).by_python
