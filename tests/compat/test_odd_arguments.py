@@ -7,6 +7,7 @@ import pytest
 from muarl.compat.bfcl.sandbox import Sandbox, initial_state
 from muarl.compat.bfcl.upstream import Upstream
 from muarl.compat.tau.databases import tau2_environment
+from muarl.compat.tau.hashing import TAU2
 from muarl.world import World
 
 
@@ -87,3 +88,17 @@ def test_what_is_no_text_cannot_be_calculated_in_the_words_of_python(upstream):
     shop = tau2_environment(upstream, "retail")
     assert shop.call("calculate", {"expression": [1, 2]}).by_python
     assert not shop.call("calculate", {"expression": ["a", 2]}).by_python
+
+
+def test_a_vpn_that_was_broken_is_poor_again_when_it_is_connected_again(phone):
+    before = TAU2().of(phone.user.db)
+    phone.user.break_vpn()
+    phone.call("disconnect_vpn", {}, "user")
+    assert TAU2().of(phone.user.db) == before
+    phone.call("connect_vpn", {}, "user")
+    assert "POOR" in phone.call("check_vpn_status", {}, "user").text
+
+
+def test_a_vpn_that_was_not_broken_is_excellent(phone):
+    phone.call("connect_vpn", {}, "user")
+    assert "EXCELLENT" in phone.call("check_vpn_status", {}, "user").text
