@@ -28,7 +28,7 @@ from muarl.suite import AnyDomain
 class HeldOut:
     """A run's evaluation tasks, to be played by one policy or another.
 
-    With more episodes than tasks, each task is tried several times, as evenly as it goes.
+    With more dialogues than tasks, each task is tried several times, as evenly as it goes.
 
     Attributes:
         domain: The domain.
@@ -107,7 +107,7 @@ class HeldOut:
             perturb=perturb,
         )
         groups = await run_round(
-            spread_keys(tasks, self.run.eval.episodes, run_seed=self.run.seed, phase=phase),
+            spread_keys(tasks, self.run.eval.dialogues, run_seed=self.run.seed, phase=phase),
             runner,
             limits=bounds(self.run.rollout),
             journal=self.journal,

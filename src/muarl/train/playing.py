@@ -165,7 +165,7 @@ async def play(
         perturb: How often users and tools are perturbed.
         user: Model of users, by `stored_user`.
     """
-    progress.phase(f"{phase}, T={temperature:g}", run.eval.episodes)
+    progress.phase(f"{phase}, T={temperature:g}", run.eval.dialogues)
     async with player(domain, run, model) as who, open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             held_out = HeldOut(
