@@ -60,6 +60,13 @@ def test_a_request_meets_with_one_of_four_answers(answer: str, kind: str) -> Non
     assert {name: value(name, asked) for name in kinds} == {n: float(n == kind) for n in kinds}
 
 
+def test_a_question_has_other_marks_in_other_languages() -> None:
+    for question in ("お客様の email は？", "わかりました。email？", "ما هو email؟"):
+        asked = said("Cancel W41.", question, "ann@post.example")
+        assert value("answers", asked) == 1, question
+        assert value("premature_disclosure", asked) == 0, question
+
+
 def test_what_she_cannot_know_and_makes_up_is_fabricated() -> None:
     unknown = {"facts": (Fact("order_id", "W41", "never"),), "goals": ()}
     made_up = said("Cancel my order.", "Which order is it?", "It is W77.", **unknown)

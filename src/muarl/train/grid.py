@@ -24,7 +24,7 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
-from muarl.spec.grid import GridPolicySpec
+from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
 from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
@@ -177,7 +177,7 @@ async def play_grid(
                     keys = episode_keys(
                         tasks,
                         run_seed=spec.seed,
-                        phase=f"grid:{policy_name}:{user_name}",
+                        phase=grid_phase(policy_name, user_name),
                         group_size=spec.trials,
                     )
                     groups = await run_round(

@@ -24,11 +24,10 @@ from muarl.spec.user import (
     UserKindSpec,
     WordedUserSpec,
 )
-from muarl.user.fixed import FixedUser
+from muarl.user.fixed import FixedUser, teller
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
-from muarl.user.teller import Teller
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
@@ -78,7 +77,7 @@ class Users:
         if who.fixed is not None:
             return self._fixed(task)
         if who.teller is not None:
-            return Teller(task.goal, who.teller.answers)
+            return teller(task.goal, who.teller.answers)
         assert who.scripted is not None  # a user is of exactly one kind
         return self._scripted(who.scripted.knobs, task, persona, seed)
 
