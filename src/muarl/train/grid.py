@@ -29,7 +29,7 @@ from muarl.spec.run import EvalSpec
 from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
-from muarl.train.run_domain import refuse_unfit, try_users
+from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 
 RESULT = "grid.json"
@@ -72,9 +72,12 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     """
     domain = load_domain(run.resolve(run.spec.domain))
     grid.refuse(_findings(grid.spec, run.spec, domain))
+    tasks = tasks_of_grid(domain, run.spec)
+    for name, spec in grid.spec.users.items():
+        for pooled, user in spec.users():
+            with placed(grid, ("users", name), pooled):
+                try_users(domain, [user], tasks)
     refuse_unfit(run, domain)
-    users = (user for spec in grid.spec.users.values() for _, user in spec.users())
-    try_users(domain, users, tasks_of_grid(domain, run.spec))
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():

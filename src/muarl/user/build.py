@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from muarl.user.replay import Recorded
 
 
+class UnfitUser(SpecError):
+    """A domain or a task lacks what a kind of user needs; whoever names that kind can say where."""
+
+
 class Users:
     """Makes the users of a domain; what they share is made once."""
 
@@ -61,7 +65,8 @@ class Users:
             speaker: Samples the messages of one who is a model; without it she is mute.
 
         Raises:
-            SpecError: Domain or task lack what this kind of user needs.
+            UnfitUser: Domain or task lack what this kind of user needs.
+            SpecError: Knobs of persona and run say too much together.
             SetupError: The key of her endpoint is not set.
         """
         if who.llm is not None:
@@ -198,5 +203,5 @@ class Users:
             self._clients[whom] = chat_client(spec)
         return self._clients[whom]
 
-    def _problem(self, message: str) -> SpecError:
-        return SpecError([self._located.problem(("user",), message)])
+    def _problem(self, message: str) -> UnfitUser:
+        return UnfitUser([self._located.problem(("user",), message)])
