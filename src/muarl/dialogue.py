@@ -259,6 +259,7 @@ class Dialogue:
             temperature=self._temperature,
             stop_token_ids=self._renderer.stop_token_ids,
             history=tuple(self._log.history),
+            tools=tuple(self._log.tools),
         )
         gate, seconds = self._gates.messages, self._limits.message_s
         async with self._waits.on("policy message", str(turn), gate, seconds):

@@ -156,7 +156,6 @@ async def _as_agent(
     """The episode; None if the person left before it was over."""
     from muarl.data.expert import byte_limits, byte_renderer
     from muarl.dialogue import Dialogue, episode_seed
-    from muarl.person import tools_in_words
     from muarl.policy.person import PersonPolicy
     from muarl.seeds import generator
 
@@ -166,8 +165,7 @@ async def _as_agent(
     name, kind = who.draw(generator(args.seed, "play", "user of the pool"))
     user = domain.user(kind, task, persona, episode_seed(key, "user"))
     limits = byte_limits(RolloutSpec() if of_run is None else of_run.rollout)
-    policy = PersonPolicy(terminal, renderer, await domain.tools())
-    terminal.show(tools_in_words(policy.tools))
+    policy = PersonPolicy(terminal, renderer)
     episode = await Dialogue(
         key=key,
         domain=domain,

@@ -7,7 +7,7 @@ Its tokens are unknown, so that what it says is rendered as if it had been sampl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from muarl.errors import EndpointError, PolicyError
 from muarl.http.chat_client import (
@@ -18,7 +18,7 @@ from muarl.http.chat_client import (
     ChatReply,
     strip_reasoning,
 )
-from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.messages import Message, ToolCall
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
 from muarl.render import Renderer
@@ -30,7 +30,6 @@ class ChatPolicy:
     Args:
         client: Who is asked.
         renderer: Of the dialogues.
-        tools: Those that it may call.
         temperature: Of its messages.
         max_tokens: Cap on one of them.
     """
@@ -41,14 +40,12 @@ class ChatPolicy:
         self,
         client: ChatClient,
         renderer: Renderer,
-        tools: Sequence[ToolSpec],
         *,
         temperature: float,
         max_tokens: int,
     ) -> None:
         self._client = client
         self._renderer = renderer
-        self._tools = [tool.as_function() for tool in tools]
         self._temperature = temperature
         self._max_tokens = max_tokens
 
@@ -65,7 +62,7 @@ class ChatPolicy:
                 seed=request.seed,
                 temperature=self._temperature,
                 max_tokens=self._max_tokens,
-                tools=self._tools,
+                tools=[tool.as_function() for tool in request.tools],
             )
         except EndpointError as error:
             raise PolicyError(str(error)) from error

@@ -208,7 +208,6 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
         policy = ChatPolicy(
             _client(agent.llm),
             by_bytes,
-            await domain.tools(),
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
         )

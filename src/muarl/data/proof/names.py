@@ -9,7 +9,7 @@ from muarl.errors import did_you_mean
 from muarl.messages import ToolSpec
 from muarl.spec import DomainSpec, GoldCallSpec, TaskSpec
 from muarl.spec.calls import Who
-from muarl.spec.declared_tools import tools_in
+from muarl.spec.declared_tools import tools_in, tools_shown
 from muarl.spec.finding import unknown
 from muarl.spec.predicate import PredicateSpec
 from muarl.world import World
@@ -32,8 +32,8 @@ def name_findings(
                 yield subject.about(Check.NAMES, (field, index), unknown("tool", tool, tools))
     for index, tool in enumerate(spec.device.writes if spec.device is not None else ()):
         if tool not in user_tools:
-            loc = ("device", "writes", index)
-            yield subject.about(Check.NAMES, loc, unknown("tool", tool, user_tools))
+            hers = ("device", "writes", index)
+            yield subject.about(Check.NAMES, hers, unknown("tool", tool, user_tools))
     for field, predicates in _predicates_of(spec):
         for at, by, tool in tools_in(predicates or ()):
             if tool not in sides[by]:
@@ -52,6 +52,9 @@ def name_findings(
             for name, message in _unknown_arguments(call, specs[call.by][call.tool]):
                 where = ("gold", index, "arguments", name)
                 yield subject.about_task(Check.NAMES, task, where, message, at_key=True)
+        for loc, name in tools_shown(task):
+            if name not in tools:
+                yield subject.about_task(Check.NAMES, task, loc, unknown("tool", name, tools))
         for key, message in _unknown_keys(task, subject.domain.base):
             yield subject.about_task(Check.NAMES, task, ("world", key), message, at_key=True)
         for field, own in _predicates_of(task):

@@ -164,19 +164,22 @@ async def _play(
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
         return ExpertPolicy(agent_for(task, generator(str(key))), renderer)
 
-    runner = DialogueRunner(
-        domain=domain,
-        tasks=tasks,
-        renderer=renderer,
-        limits=_CAPS,
-        user=modelless_user(tasks),
-        policy_for=policy_for,
-    )
-    keys = episode_keys(tasks, run_seed=0, phase=phase)
     episodes: list[Episode] = []
-    async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
-        async for group in groups:
-            episodes += group.episodes
+    fixed = [task for task in tasks if task.turns]
+    others = [task for task in tasks if not task.turns]
+    for alike in filter(None, (fixed, others)):
+        runner = DialogueRunner(
+            domain=domain,
+            tasks=alike,
+            renderer=renderer,
+            limits=_CAPS,
+            user=modelless_user(alike),
+            policy_for=policy_for,
+        )
+        keys = episode_keys(alike, run_seed=0, phase=phase)
+        async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
+            async for group in groups:
+                episodes += group.episodes
     return episodes
 
 

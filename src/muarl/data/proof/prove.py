@@ -307,10 +307,9 @@ def _asks_a_judge(subject: Subject) -> Iterator[bool]:
 
 def _unplayable(subject: Subject) -> str:
     """Why no dialogue can be played without a model, or ""."""
-    if all(task.turns for task in subject.all_tasks()):
-        return ""
-    if subject.domain.spec.user is None:
+    scripted = [task for task in subject.all_tasks() if not task.turns]
+    if scripted and subject.domain.spec.user is None:
         return "no dialogue was played: the domain has no scripted user"
-    if any(task.user is None for task in subject.all_tasks()):
-        return "no dialogue was played: not every task has a `user` goal for the scripted user"
+    if any(task.user is None for task in scripted):
+        return "no dialogue was played: not every task has `turns`, or a `user` goal for the scripted user"
     return ""
