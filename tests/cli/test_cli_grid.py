@@ -6,11 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from bad_input import InProcess
+from msgspec import structs
 from spec_files import spoil
 
-from muarl.record import JournalWriter, read_journal
+from muarl.cli._grid import grid_lines
+from muarl.evaluate.grid import compare, played
+from muarl.record import JournalWriter, Outcome, read_journal
 from muarl.record.codec import encode_episode
+from muarl.spec import GridSpec
+from muarl.testing import build_episode
 
 GRID = """\
 version: 1
@@ -131,6 +137,31 @@ def test_what_goes_with_a_run_does_not_go_with_a_grid_and_the_other_way_round(
         assert said in " ".join(ending.lines)
     ending = muarl("eval", grid, "--dry-run")
     assert (ending.code, "run: shop/run.yaml" in ending.out) == (0, True)
+
+
+def test_a_share_of_a_gain_is_refused_where_none_is_looked_for(
+    muarl: InProcess, grid: Path, out: Path
+) -> None:
+    spoil(grid, "gain: {cold: idle, trained: expert, user: own}\n", "")
+    muarl("eval", grid, "--out", out, "--at-least", "0.8").refuses(2, "grid.yaml has no `gain`")
+    assert not out.exists()
+
+
+def test_what_users_faults_took_out_of_a_cell_is_said_with_its_task() -> None:
+    spec = GridSpec.model_validate(yaml.safe_load(GRID) | {"gain": None})
+    lost = structs.replace(build_episode(outcome=Outcome.USER_FAULT), breach="leak")
+    found = {
+        (policy, user): played([build_episode(), lost] if user == "own" else [build_episode()])
+        for policy in spec.policies
+        for user in spec.users
+    }
+    lines = list(grid_lines(spec, 1, "held_out", compare(spec, found)))
+    task = lost.key.task_id
+    for policy in spec.policies:
+        assert f"{policy} with own: user faults: {lost.persona}: 1 leak" in lines
+        share = f"at most 0.500 of a task's dialogues ({task}), of 1 tasks some"
+        assert f"{policy} with own: taken out: {share}" in lines
+    assert not any("asks_once: " in line for line in lines)
 
 
 def test_a_grid_is_checked_with_its_run_and_domain(muarl: InProcess, grid: Path) -> None:

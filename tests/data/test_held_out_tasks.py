@@ -179,6 +179,14 @@ async def test_an_evaluation_plays_as_many_dialogues_as_the_run_says_L8(
 
 
 @pytest.mark.anyio
+async def test_trials_play_the_same_tasks_again_with_draws_of_their_own(shop: Path) -> None:
+    spec = run(eval={"episodes": 2, "trials": 3})
+    episodes = await held_out(load_domain(shop), spec).by_trivial("do_nothing")
+    assert Counter(e.key.task_id for e in episodes) == {"held_out-0": 3, "held_out-1": 3}
+    assert len({e.key for e in episodes}) == 6
+
+
+@pytest.mark.anyio
 async def test_a_policy_is_sampled_at_the_evaluations_temperature(shop: Path) -> None:
     policy = ScriptedPolicy(["Done, anything else?"] * 9, encode=renderer().tokenizer.encode)
     episodes = await held_out(load_domain(shop), run(2)).by_policy(

@@ -249,6 +249,30 @@ def test_a_wrong_field_is_one_problem_at_its_place(
     assert problems(path) == [problem]
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("localhost:8000", "expected a URL such as http://127.0.0.1:8000/v1"),
+        ("http://", "expected a URL such as"),
+        ("http:/a/v1", "expected a URL such as"),
+        ("http://[::1", "expected a URL such as"),
+        ("http://a:port/v1", "expected a URL such as"),
+        ("http://a:99999/v1", "expected a URL such as"),
+        ("http://a b/v1", "expected a URL such as"),
+        ("http://a/v1?key=1", "expected the URL before `/chat/completions`"),
+        ("http://a/v1/chat/completions/", "expected the URL before `/chat/completions`"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_asked_is_refused_where_it_stands(
+    folder: Path, url: str, expected: str
+) -> None:
+    user = f"user: {{llm: {{base_url: '{url}', model: m}}}}\nmodel:"
+    spoil(folder / "run.yaml", "model:", user)
+    (problem,) = problems(folder / "run.yaml")
+    assert problem.startswith(f"3:24: 'base_url': {expected}")
+    assert problem.endswith(f", got {url!r}")
+
+
 def test_all_problems_come_together_in_the_files_order(folder: Path) -> None:
     path = folder / "domain.yaml"
     spoil(path, "summary: A shop.", "sumary: A shop.")

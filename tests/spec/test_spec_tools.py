@@ -120,7 +120,10 @@ def test_a_server_has_a_name_even_if_it_is_given_none(server: ToolsSpec, name: s
             "tools:\n  - {python: tools.py:serve}\n  - {url: 'http://a', call_timeout: 1}\n",
             "7:23: unknown field 'call_timeout'; did you mean 'call_timeout_s'?",
         ),
-        ("tools: {url: ftp://a}\n", "5:14: 'url' is wrong: "),
+        (
+            "tools: {url: ftp://a}\n",
+            "5:14: 'url': expected a URL such as https://example.org/mcp, got 'ftp://a'",
+        ),
         (
             "tools:\n  command: [x]\n  state: {a: {call: b, resource: c}}\n",
             "7:14: 'a': give exactly one of resource and call",

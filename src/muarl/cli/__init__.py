@@ -39,7 +39,10 @@ VERBS = {
     "overlap": "what two sets of tasks, dialogues or texts have in common",
     "users": "what simulated users are like, measured from their dialogues",
     "export": "stored episodes as JSON lines, Parquet or a Hugging Face dataset",
-    "report": "write the HTML report of a run",
+    "report": "write the HTML report of a run, or of several side by side",
+    "view": "read a run's episodes in a browser, on this machine",
+    "doctor": "what this machine has for muarl, and the command that adds what is missing",
+    "completion": "a script by which a shell completes muarl's verbs and options",
     "schema": "write the JSON Schemas of spec files, for editors",
 }
 """Verb to summary; the verb `x` lives in `muarl.cli.x`, and `import` in `muarl.cli.import_`."""
@@ -62,6 +65,7 @@ _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),
     "vllm": "vllm",
     **dict.fromkeys(("pyarrow", "datasets"), "export"),
+    "shtab": "completion",
 }
 
 
@@ -140,7 +144,7 @@ def _module(verb: str) -> Verb:
 def parser_of(verb: str) -> argparse.ArgumentParser:
     """What reads a verb's arguments."""
     module = _module(verb)
-    parser = _Parser(
+    parser = VerbParser(
         prog=f"muarl {verb}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -149,7 +153,19 @@ def parser_of(verb: str) -> argparse.ArgumentParser:
     return parser
 
 
-class _Parser(argparse.ArgumentParser):
+def parser_of_all() -> argparse.ArgumentParser:
+    """One parser with every verb in it, for what describes the whole command line."""
+    whole = argparse.ArgumentParser(prog="muarl", description="Train agents in conversations.")
+    whole.add_argument("-V", "--version", action="store_true", help="print the version")
+    verbs = whole.add_subparsers(parser_class=VerbParser)
+    for verb, summary in VERBS.items():
+        _module(verb).add_arguments(verbs.add_parser(verb, help=summary))
+    return whole
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Prints so that a terminal obeys nothing of what was typed."""
+
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)
 

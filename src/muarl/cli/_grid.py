@@ -31,12 +31,16 @@ def run_grid(args: argparse.Namespace) -> int:
         remark(f"muarl eval: error: {wrong}")
         return USAGE
     grid = load_grid(args.spec[0])
+    if args.at_least is not None and grid.spec.gain is None:
+        remark(f"muarl eval: error: --at-least is the share of a gain; {grid.path} has no `gain`")
+        return USAGE
     said = load_run(grid.resolve(grid.spec.run))
     if args.dry_run:
         moved = grid.spec.moved(grid.path.parent, Path())
         answer(dump_spec(moved, defaults=True).rstrip())
         return 0
     prepare_torch(said.spec.threads)
+    from muarl.cli._differs import tell_differences
     from muarl.cli._watching import require_spans, watched
     from muarl.train.grid import (
         as_json,
@@ -53,6 +57,7 @@ def run_grid(args: argparse.Namespace) -> int:
     require_spans(args)
     run = run_of_grid(grid, said)
     domain = anyio.run(ready_grid, grid, run)
+    tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     found: list[GridFound] = []
     with (
@@ -109,6 +114,8 @@ def _not_of_a_grid(args: argparse.Namespace) -> str:
 
 def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> Iterator[str]:
     """What is printed of a grid."""
+    from muarl.cli._status import removals
+
     yield (
         f"{len(grid.policies)} policies with {len(grid.users)} users: {num_tasks} tasks of "
         f"{split}, {grid.trials} dialogues on each"
@@ -128,6 +135,9 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
     yield from _table(rows)
     for caveat in dict.fromkeys(each for cell in found.cells for each in cell.summary.caveats):
         yield f"some scores leave something out: {caveat}"
+    for cell in found.cells:
+        for line in removals(cell.summary.removed):
+            yield f"{cell.policy} with {cell.user}: {line.strip()}"
     if found.policies:
         yield f"success, minus that of policy {grid.first_policy} on the same tasks"
         yield from _differences(found.policies)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any, ClassVar, Self, get_args
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -136,23 +134,3 @@ Text = Annotated[
 """A text, or `{file: rules.md}`: a file that holds it, relative to the spec."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
-
-
-def refuse_userinfo(url: str) -> str:
-    """A URL with a password in it would be recorded wherever the URL is."""
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ValueError(
-            "a URL with a user or password in it, which would be recorded; name an environment "
-            "variable instead (`api_key_env`, or `secrets` of a tool server)"
-        )
-    for name, _ in parse_qsl(urlsplit(url).query) if "?" in url else ():
-        if SECRET_KEY.search(name):
-            raise ValueError(
-                f"a URL with a value for {name!r} in it, which would be recorded; send it in a "
-                "header, whose value an environment variable holds (`secrets` of a tool server)"
-            )
-    return url
-
-
-EndpointUrl = Annotated[str, AfterValidator(refuse_userinfo)]
-"""Address of an endpoint."""

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from muarl.spec.base import SECRET_KEY, EnvName, OneOrName, Spec, refuse_userinfo
+from muarl.spec.base import SECRET_KEY, EnvName, OneOrName, Spec
+from muarl.spec.url import ServerUrl
 
 PositiveFloat = Annotated[float, Field(gt=0)]
-
-
-def _base_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none
-        is_url = False
-    if not is_url:
-        raise ValueError(f"expected a URL such as http://127.0.0.1:8000, got {url!r}")
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError(
-            f"expected a server's base URL, without a path: http://{parts.netloc}, got {url!r}"
-        )
-    refuse_userinfo(url)
-    return url.rstrip("/")
-
-
-BaseUrl = Annotated[str, AfterValidator(_base_url)]
-"""Scheme, host and port of a server."""
 
 
 class EmbeddedSpec(Spec):
@@ -55,7 +35,7 @@ class VllmSpec(Spec):
 class VllmServerSpec(Spec):
     """vLLM servers; docs/vllm.md says how they are started."""
 
-    endpoints: Annotated[list[BaseUrl], Field(min_length=1)]
+    endpoints: Annotated[list[ServerUrl], Field(min_length=1)]
     """Base URLs, `http://127.0.0.1:8000`; a dialogue stays with one of them."""
     api_key_env: EnvName | None = None
     """Environment variable that holds the servers' key; the key itself is never written anywhere."""

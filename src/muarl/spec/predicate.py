@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import EndpointUrl, EnvName, PythonRef, Spec
+from muarl.spec.base import EnvName, PythonRef, Spec
 from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
+from muarl.spec.url import EndpointUrl
 from muarl.spoken import MAX_CHARS, tokens
 
 Count = Annotated[int, Field(ge=0)]

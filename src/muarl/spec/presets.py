@@ -2,8 +2,9 @@
 
     muarl train run.yaml preset:dapo --set grpo.overlong.max_tokens=8192
 
-They are ordinary overlays. Where several pieces of an algorithm belong together they name all of them,
-so that nothing of what was laid below remains.
+They are ordinary overlays. What a preset owns it names whole, values that are the default too, so that nothing
+of what was laid below remains: an algorithm all pieces of docs/grpo.md's first table, a recipe those and what
+else its source sets. docs/grpo.md says what that is, and the tests of presets hold them to it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
@@ -23,6 +23,15 @@ Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 AnyModel = TypeVar("AnyModel", bound=ModelSpec)
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+def _all_of_it(share: float) -> float:
+    if share != 1:
+        raise ValueError(
+            f"only 1 goes, got {share:g}: an update needs the probability of a token among all others. "
+            "Leave it out, or lower the temperature"
+        )
+    return share
 
 
 class AtOnceSpec(Spec):
@@ -58,6 +67,9 @@ class RolloutSpec(Spec):
     """Limits of what dialogues share."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the policy while training; 0 is greedy."""
+    top_p: Annotated[float, AfterValidator(_all_of_it), WithJsonSchema({"const": 1})] = 1.0
+    """Share of the distribution that is sampled from: all of it, whatever the engine. Nothing else goes:
+    an update weighs a token by its probability among all others, which a cut-off tail would change."""
     max_turns: Positive = 24
     """Policy messages in a dialogue; one more is truncation."""
     max_tokens: Positive = 64
@@ -87,6 +99,9 @@ class EvalSpec(Spec):
     """Tasks to evaluate on."""
     episodes: Positive = 400
     """Dialogues per evaluation, one per task as far as tasks go."""
+    trials: Positive = 1
+    """How often each of these is played, with draws of its own; success is the mean over all, and pass^k is
+    known up to so many."""
     temperatures: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [1.0, 0.0]
     """One evaluation each; the first is the headline."""
     user: UserSpec | None = None
@@ -95,6 +110,11 @@ class EvalSpec(Spec):
     perturb: dict[Id, PerturbSpec] = {}
     """Name to perturbations: `muarl eval` plays the tasks once more under each of them, and sets
     success under it beside success without."""
+
+    @property
+    def dialogues(self) -> int:
+        """Of one evaluation."""
+        return self.episodes * self.trials
 
 
 class OverlapSpec(Spec):

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from muarl.spec.base import EndpointUrl, EnvName, Spec
+from muarl.spec.base import EnvName, Spec
 from muarl.spec.sql import ParameterName, SqlParameterSpec
+from muarl.spec.url import EndpointUrl
 
 
 class SimulatedToolSpec(Spec):

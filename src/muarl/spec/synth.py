@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
+from muarl.spec.base import EnvName, Id, OneOf, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grid import ExpertSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec
 from muarl.spec.run import EvalSpec, Positive, PositiveFloat, RolloutSpec, RunSpec, Seed, follow
 from muarl.spec.select import SelectSpec
+from muarl.spec.url import EndpointUrl
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
 from muarl.spec.verify import VerifySpec

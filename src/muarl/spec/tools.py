@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from muarl.spec.base import SECRET_KEY, EndpointUrl, EnvName, Id, PythonRef, Spec, refuse_userinfo
+from muarl.spec.base import SECRET_KEY, EnvName, Id, PythonRef, Spec
 from muarl.spec.simulated import SimulatorLlmSpec
 from muarl.spec.sql import SqlTools
+from muarl.spec.url import HttpUrl, refuse_userinfo
 
 Seconds = Annotated[float, Field(gt=0)]
 Chars = Annotated[int, Field(gt=0)]
@@ -222,7 +223,7 @@ class CommandToolsSpec(AnyToolsSpec):
 class UrlToolsSpec(AnyToolsSpec):
     """An MCP server that runs elsewhere, over streamable HTTP; each dialogue is one session."""
 
-    url: Annotated[EndpointUrl, Field(pattern=r"^https?://[^\s/?#]+")]
+    url: HttpUrl
     """Its address, `https://example.org/mcp`."""
     headers: dict[str, str] = {}
     """HTTP headers sent with every request."""

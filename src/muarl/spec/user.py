@@ -8,10 +8,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from muarl.spec.base import EndpointUrl, EnvName, Id, OneOf, Spec
+from muarl.spec.base import EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.simulator import Strategy
 from muarl.spec.task import TaskSpec
+from muarl.spec.url import EndpointUrl
 
 Positive = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]

@@ -38,7 +38,7 @@ async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
         ]
         if known:
             continue
-        at.progress.phase(f"evaluate {phase}, T={temperature:g}", at.run.eval.episodes)
+        at.progress.phase(f"evaluate {phase}, T={temperature:g}", at.run.eval.dialogues)
         counted = 0
 
         def count(group: Group) -> None:
