@@ -14,15 +14,10 @@ _KINDS = 6
 _BAD = ("faults", "last fault")
 
 
-def status(phase: Snapshot, recent: Snapshot) -> Text:
-    """Lines for a terminal, each cut at its width; none while there are no dialogues.
-
-    Args:
-        phase: What happened since the phase began.
-        recent: What happened in the last seconds, for rates.
-    """
+def status(lines: dict[str, str]) -> Text:
+    """Lines for a terminal, each cut at its width."""
     text = Text(no_wrap=True, overflow="ellipsis", end="")
-    for name, line in _lines(phase, recent).items():
+    for name, line in lines.items():
         text.append(f"{name:<11}", style="dim")
         text.append(f"{line}\n", style="red" if name in _BAD else "")
     return text
@@ -112,7 +107,13 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
-def _lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
+def status_lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
+    """What dialogues do, name to line; none while there are no dialogues.
+
+    Args:
+        phase: What happened since the phase began.
+        recent: What happened in the last seconds, for rates.
+    """
     t = phase.totals
     if not t.started:
         return {}
