@@ -81,7 +81,7 @@ def _train(
     from contextlib import ExitStack
     from functools import partial
 
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.kernel.lora import require_peft
     from muarl.train.loop import train
     from muarl.train.peers import heeding
@@ -97,7 +97,7 @@ def _train(
 
     spec = located.spec
     refuse_for_many(located, ranks)
-    require_spans(args)
+    require_watching(args, spec)
     if spec.model.lora is not None:
         require_peft()
     model = located.resolve(spec.model.path) if spec.model.path else None
