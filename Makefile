@@ -8,7 +8,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 export OMP_WAIT_POLICY = PASSIVE
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: quickstart test lint vllm constraints clean
+.PHONY: quickstart test lint site vllm constraints clean
 .NOTPARALLEL:  # two installs into one environment get in each other's way
 
 quickstart: $(VENV)/.train
@@ -16,7 +16,7 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl train specs/quickstart.yaml --out $(RUN) --overwrite
 	$(VENV)/bin/muarl report $(RUN)
 
-test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) lint
+test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) lint
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/.train $(VENV)/.test
@@ -25,6 +25,10 @@ lint: $(VENV)/.train $(VENV)/.test
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/muarl schema --docs docs --check
+
+# The documentation as a site, in build/site.
+site: $(VENV)/.test
+	$(VENV)/bin/python -m sphinx -q -W -b html -c scripts/site docs build/site
 
 vllm: $(VENV)/.train $(VENV)/.vllm
 
@@ -49,6 +53,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.train
 
 $(VENV)/.servers: scripts/install-tool-servers.sh constraints.txt | $(VENV)/bin/python
 	scripts/install-tool-servers.sh $(VENV)
+	touch $@
+
+$(VENV)/.axe: scripts/install-axe.sh | $(VENV)/bin/python
+	scripts/install-axe.sh $(VENV)
 	touch $@
 
 $(VENV)/.models: scripts/install-smollm2.sh pyproject.toml constraints.txt | $(VENV)/.test

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from muarl.errors import did_you_mean
 from muarl.json_values import json_problem
@@ -28,6 +28,10 @@ USER_COMMANDS = {
     "/help": "this",
 }
 """What she may command as the user, and what it does."""
+
+
+_SHOWN_DEPTH = 8
+"""Of values within the arguments of a call."""
 
 
 class Person(Protocol):
@@ -116,8 +120,66 @@ def call_of(text: str, call_id: str, how: str, tools: Sequence[ToolSpec]) -> Too
 
 
 def tools_in_words(tools: Sequence[ToolSpec]) -> str:
-    """Each tool with its parameters, as a model is told of it."""
-    return "\n".join(
-        f"{tool.name} {json.dumps(tool.parameters, ensure_ascii=False)}\n  {tool.description}"
-        for tool in tools
-    )
+    """Each tool with its parameters, in the form in which `call_of` takes them, and what it is for.
+
+    Example:
+        >>> number = {"type": "integer", "description": "From 1."}
+        >>> schema = {"type": "object", "properties": {"n": number}}
+        >>> print(tools_in_words([ToolSpec("find", "Looks.", schema)]))
+        find {"n"?: integer}
+          Looks.
+          n: From 1.
+    """
+    return "\n".join(line for tool in tools for line in _tool_in_words(tool))
+
+
+def _tool_in_words(tool: ToolSpec) -> Iterator[str]:
+    yield f"{tool.name} {_type_in_words(tool.parameters, tool.parameters)}"
+    yield from (f"  {line}" for line in tool.description.splitlines())
+    for name, schema in _properties(tool.parameters).items():
+        said = schema.get("description") if isinstance(schema, dict) else None
+        if isinstance(said, str):
+            yield f"  {name}: {said}"
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
+    given = schema.get("properties")
+    return given if isinstance(given, dict) else {}
+
+
+def _type_in_words(schema: Any, whole: Mapping[str, Any], depth: int = 0) -> str:
+    """What values a JSON Schema takes; a server may send any, so what is odd is `any`.
+
+    Args:
+        schema: The schema.
+        whole: That of the tool, where definitions are.
+        depth: Of the value in the arguments.
+    """
+    if not isinstance(schema, dict) or depth > _SHOWN_DEPTH:
+        return "any"
+    if isinstance(referred := schema.get("$ref"), str):
+        kinds, _, name = referred.removeprefix("#/").rpartition("/")
+        definitions = whole.get(kinds)
+        meant = definitions.get(name) if isinstance(definitions, dict) else None
+        return _type_in_words(meant, whole, depth + 1)
+    if "const" in schema or isinstance(schema.get("enum"), list):
+        values = schema.get("enum") or [schema.get("const")]
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    for several in ("anyOf", "oneOf"):
+        if isinstance(ways := schema.get(several), list) and ways:
+            return " | ".join(_type_in_words(way, whole, depth + 1) for way in ways)
+    kind = schema.get("type")
+    if isinstance(kind, list) and kind:
+        return " | ".join(map(str, kind))
+    if kind == "array":
+        return f"[{_type_in_words(schema.get('items'), whole, depth + 1)}]"
+    if kind == "object" and (_properties(schema) or depth == 0):
+        needed = schema.get("required")
+        fields = (
+            f"{json.dumps(name, ensure_ascii=False)}"
+            f"{'' if isinstance(needed, list) and name in needed else '?'}: "
+            f"{_type_in_words(part, whole, depth + 1)}"
+            for name, part in _properties(schema).items()
+        )
+        return f"{{{', '.join(fields)}}}"
+    return kind if isinstance(kind, str) else "any"

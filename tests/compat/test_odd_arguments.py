@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from muarl.compat.bfcl.sandbox import Sandbox, initial_state
+from muarl.compat.bfcl.upstream import Upstream
 from muarl.compat.tau.databases import tau2_environment
+from muarl.compat.tau.hashing import TAU2
+from muarl.world import World
 
 
 @pytest.fixture
@@ -44,3 +48,57 @@ def test_passengers_that_are_no_objects_are_written_as_they_come(upstream, passe
     answer = env.call("update_reservation_passengers", arguments)
     assert not answer.is_error
     assert env.agent.db["reservations"]["V5EMZH"]["passengers"] == passengers
+
+
+@pytest.mark.parametrize("version", ["v3", "v4"])
+def test_a_temperature_that_cannot_be_converted_stays_as_it_was_given(upstream, version):
+    tables = Upstream(upstream, f"bfcl/{version}")
+    config = {"VehicleControlAPI": {}}
+    car = Sandbox(
+        World(initial_state(["VehicleControlAPI"], config, tables, long=False)), tables, version
+    )
+    answer = car.call("adjustClimateControl(temperature='warm', unit='fahrenheit', fanSpeed=7)")
+    assert answer.is_error
+    state = car.public()["VehicleControlAPI"]
+    assert (state["acTemperature"], state["fanSpeed"]) == ("warm", 50)
+
+
+def test_tau2_ends_one_of_two_like_refusals_with_a_full_stop(upstream):
+    shop = tau2_environment(upstream, "retail")
+    orders = shop.agent.db["orders"].items()
+    for status, tool, end in (
+        ("delivered", "exchange_delivered_order_items", "should match."),
+        ("pending", "modify_pending_order_items", "should match"),
+    ):
+        order_id = next(key for key, order in orders if order["status"] == status)
+        arguments = {"order_id": order_id, "item_ids": [], "new_item_ids": ["1"]}
+        answer = shop.call(tool, {**arguments, "payment_method_id": "x"})
+        assert answer.text == f"Error: The number of items to be exchanged {end}"
+
+
+@pytest.mark.parametrize("flights", [[[]], ["HAT001"]])
+def test_a_reservation_is_looked_for_before_flights_that_are_none(upstream, flights):
+    airline = tau2_environment(upstream, "airline")
+    arguments = {"reservation_id": "NONE", "cabin": "economy", "payment_id": "x"}
+    answer = airline.call("update_reservation_flights", {**arguments, "flights": flights})
+    assert answer.text == "Error: Reservation NONE not found"
+
+
+def test_what_is_no_text_cannot_be_calculated_in_the_words_of_python(upstream):
+    shop = tau2_environment(upstream, "retail")
+    assert shop.call("calculate", {"expression": [1, 2]}).by_python
+    assert not shop.call("calculate", {"expression": ["a", 2]}).by_python
+
+
+def test_a_vpn_that_was_broken_is_poor_again_when_it_is_connected_again(phone):
+    before = TAU2().of(phone.user.db)
+    phone.user.break_vpn()
+    phone.call("disconnect_vpn", {}, "user")
+    assert TAU2().of(phone.user.db) == before
+    phone.call("connect_vpn", {}, "user")
+    assert "POOR" in phone.call("check_vpn_status", {}, "user").text
+
+
+def test_a_vpn_that_was_not_broken_is_excellent(phone):
+    phone.call("connect_vpn", {}, "user")
+    assert "EXCELLENT" in phone.call("check_vpn_status", {}, "user").text

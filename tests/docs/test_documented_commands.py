@@ -109,6 +109,7 @@ ELSEWHERE = {
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
     "benchmarks/contamination.py does",
     "make test": "what runs this",
+    "make site": "tests/docs/test_site.py builds it",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
     ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",

@@ -73,6 +73,20 @@ def test_the_same_thing_to_do_is_found_in_whatever_words_and_named() -> None:
     assert str(found).startswith("1 of 1 are like one of 5 (1 exactly the same, ")
 
 
+def test_the_same_words_of_other_worlds_are_alike_and_not_the_same() -> None:
+    goal = "Your phone cannot send pictures; you are abroad."
+    spec = TaskSpec(id="train", goal=goal, gold=[], world={"device": {"roaming": False}})
+    same = spec.model_copy(update={"id": "same"})
+    other = spec.model_copy(update={"id": "other", "world": {"device": {"vpn": True}}})
+    found = between([of_task(spec)], [of_task(same), of_task(other), of_text("text", goal)])
+    assert {pair.item: pair.levels for pair in found.pairs} == {
+        "same": ("exact", "words"),
+        "other": ("words",),
+        "text": ("words",),
+    }
+    assert found.counts["exact"] == 1
+
+
 def test_texts_that_share_rare_words_are_alike_whatever_they_are_filled_up_with() -> None:
     filled_up = "please be so kind as to tell me all about"
     first = [of_text(str(i), f"{filled_up} beast{i}x and plant{i}y") for i in range(40)]

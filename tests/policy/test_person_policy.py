@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
+import msgspec
 import pytest
 
 from muarl.data.expert import byte_renderer
 from muarl.errors import PolicyError
 from muarl.messages import Message, ToolSpec
+from muarl.person import tools_in_words
 from muarl.policy import GenerateRequest
 from muarl.policy.person import PersonPolicy
 
@@ -39,14 +41,15 @@ class Somebody:
 
 def asked(history: tuple[Message, ...] = HISTORY, max_tokens: int = 4096) -> GenerateRequest:
     prompt = RENDERER.start(history, [TOOL])
-    return GenerateRequest(prompt, "d", 0, max_tokens, 1.0, RENDERER.stop_token_ids, history)
+    stops = RENDERER.stop_token_ids
+    return GenerateRequest(prompt, "d", 0, max_tokens, 1.0, stops, history, (TOOL,))
 
 
 async def said(*lines: str) -> tuple[Message, Somebody]:
     """The message that the lines make, read back from its tokens."""
     person = Somebody(*lines)
     request = asked()
-    generation = await PersonPolicy(person, RENDERER, [TOOL]).generate(request)
+    generation = await PersonPolicy(person, RENDERER).generate(request)
     assert generation.finish_reason == "stop"
     assert len(generation.logprobs) == len(generation.token_ids)
     return RENDERER.parse(generation.token_ids, request.prompt_ids, turn=0), person
@@ -93,16 +96,16 @@ async def test_what_is_no_call_is_said_at_once_and_not_sent(line: str, why: str)
 
 async def test_she_is_told_rules_tools_and_commands() -> None:
     _, person = await said("/tools", "/rules", "/help", "", "hi")
-    tools, rules, shown = (text for _, text in person.read[2:])
-    assert json.dumps(TOOL.parameters) in tools
-    assert "Looks." in tools
+    tools, rules, shown = (text for _, text in person.read[3:])
+    assert tools == 'find {"word"?: string}\n  Looks.'
+    assert ("", tools) == person.read[0]
     assert rules == "Be kind."
     assert "/call" in shown
 
 
 async def test_she_reads_each_message_once_and_none_of_her_own() -> None:
     person = Somebody("one", "two")
-    policy = PersonPolicy(person, RENDERER, [TOOL])
+    policy = PersonPolicy(person, RENDERER)
     await policy.generate(asked())
     answered = (
         *HISTORY,
@@ -111,7 +114,7 @@ async def test_she_reads_each_message_once_and_none_of_her_own() -> None:
         Message("user", "well?"),
     )
     await policy.generate(asked(answered))
-    assert person.read == [
+    assert person.read[1:] == [
         ("system", "Be kind."),
         ("user", "hello"),
         ("find", "found"),
@@ -123,14 +126,70 @@ async def test_she_reads_each_message_once_and_none_of_her_own() -> None:
 async def test_one_who_leaves_is_a_fault_since_only_the_user_ends_a_dialogue(
     lines: tuple[str, ...],
 ) -> None:
-    policy = PersonPolicy(Somebody(*lines), RENDERER, [TOOL])
+    policy = PersonPolicy(Somebody(*lines), RENDERER)
     with pytest.raises(PolicyError, match="has left"):
         await policy.generate(asked())
     assert policy.left
 
 
 async def test_a_message_over_the_cap_is_cut_as_an_engine_cuts_it() -> None:
-    policy = PersonPolicy(Somebody("too long"), RENDERER, [TOOL])
+    policy = PersonPolicy(Somebody("too long"), RENDERER)
     generation = await policy.generate(asked(max_tokens=3))
     assert len(generation.token_ids) == 3
     assert generation.finish_reason == "length"
+
+
+async def test_she_is_told_of_tools_that_are_shown_later() -> None:
+    """A task may show some tools at first and others from a message on."""
+    person = Somebody("one", "two")
+    policy = PersonPolicy(person, RENDERER)
+    await policy.generate(asked())
+    later = (*HISTORY, Message("assistant", "one"), Message("user", "more tools"))
+    more = ToolSpec("put", "Writes.", {"type": "object"})
+    await policy.generate(msgspec.structs.replace(asked(later), tools=(TOOL, more)))
+    assert person.read[3:] == [
+        ("", 'find {"word"?: string}\n  Looks.\nput {}\n  Writes.'),
+        ("user", "more tools"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "object", "properties": {}}, "{}"),
+        (
+            {"type": "object", "properties": {"n": {"type": ["integer", "null"]}}},
+            '{"n"?: integer | null}',
+        ),
+        (
+            {"properties": {"a": {"enum": ["x", 1]}}, "type": "object", "required": ["a"]},
+            '{"a": "x" | 1}',
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}}},
+                "$defs": {"Row": {"type": "object", "properties": {"id": {"type": "string"}}}},
+            },
+            '{"rows"?: [{"id"?: string}]}',
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"x": {"anyOf": [{"type": "number"}, {"const": None}]}},
+            },
+            '{"x"?: number | null}',
+        ),
+        # A server may send anything.
+        ({"type": "objekt", "properties": [1]}, "objekt"),
+        (
+            {"type": "object", "properties": {"a": 7, "b": {}}, "required": 3},
+            '{"a"?: any, "b"?: any}',
+        ),
+        ({"$ref": "#"}, "any"),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}, "any"),
+        ({"$ref": 5, "enum": "x", "anyOf": {}}, "any"),
+    ],
+)
+def test_parameters_are_said_as_they_are_written_in_a_call(schema: Any, words: str) -> None:
+    assert tools_in_words([ToolSpec("t", "", schema)]) == f"t {words}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from bad_input import InProcess
 from synth_kit import completion, served, write_synth
 
+from muarl.cli import main
 from muarl.domain import load_domain
 from muarl.testing.http_server import HttpRequest
 
@@ -182,7 +185,9 @@ def test_queries_alone_are_drafted_for_a_domain_that_there_is(
             1, "is there already"
         )
     with served(says()) as server:
-        draft(muarl, server, "gone.txt", "--out", "x").refuses(2, "there is no file gone.txt")
+        draft(muarl, server, "gone.txt", "--out", "x").refuses(
+            2, "gone.txt: cannot be read: No such file"
+        )
 
 
 def test_a_simulated_domain_is_played_without_replay(muarl: InProcess, tmp_path: Path) -> None:
@@ -247,3 +252,42 @@ def test_a_brief_becomes_a_domain_whose_tools_are_simulated(muarl: InProcess) ->
     domain = load_domain("bikes")
     assert domain.spec.is_simulated
     assert domain.spec.writes == ["move_slot"]
+
+
+def test_a_draft_that_was_cut_off_is_asked_for_again(capfd: pytest.CaptureFixture[str]) -> None:
+    """A model that rambles at temperature 0 may not the next time; its ramblings are not sent back."""
+    cut = completion("{" + "ramble " * 50)
+    cut["choices"][0]["finish_reason"] = "length"
+    answers = iter([cut, completion(json.dumps(DOMAIN)), completion(json.dumps(TASKS))])
+    with served(lambda _: next(answers)) as server:
+        words = ["draft", "brief.txt", "--out", "bikes", "--base-url", f"{server.url}/v1"]
+        assert main([*words, "--model", "m", "--tasks", "2", "--max-tokens", "50", "--json"]) == 0
+        again = json.loads(server.requests[1].body)["messages"]
+    captured = capfd.readouterr()
+    assert json.loads(captured.out)["repairs"] == 1
+    assert [message["role"] for message in again] == ["system", "user"]
+    assert "draft 1 of 4 cannot be used: it was cut off after 50 tokens" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("brief", "out", "words"),
+    [
+        (b"Bikes.", "my bikes!", "my bikes!: a domain is called as its folder"),
+        (b"\xff\xfe", "bikes", "brief.txt: is no text: expected UTF-8"),
+        (b" \n", "bikes", "brief.txt: is empty"),
+    ],
+)
+def test_what_no_drafter_could_mend_is_said_before_one_is_asked(
+    muarl: InProcess, brief: bytes, out: str, words: str
+) -> None:
+    Path("brief.txt").write_bytes(brief)
+    with served(says()) as server:
+        draft(muarl, server, "brief.txt", "--out", out).refuses(2, words)
+        assert not server.requests
+
+
+def test_a_draft_that_takes_too_long_says_what_to_do(muarl: InProcess) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        there = SimpleNamespace(url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        done = draft(muarl, there, "brief.txt", "--out", "bikes", "--timeout", 1)
+        done.refuses(1, "did not finish within 1 s", "raise --timeout")

@@ -65,6 +65,28 @@ def test_a_judge_leaves_out_what_does_not_hold_and_shows_by_what(
     assert ruling.evidence == "I want to cancel W3."
 
 
+def test_what_a_judge_ruled_outlives_a_kill_and_a_file_without_judges(
+    muarl: InProcess, tmp_path: Path
+) -> None:
+    """Its rulings are on disk as they come: before, those of a verification that was killed were lost."""
+    with served(rules(lambda _: True)) as server:
+        spec = write_synth(tmp_path, JUDGED.format(url=server.url))
+        whole = spec.read_text()
+        assert muarl("synth", spec).code == 0
+        out = Path("runs/synth")
+        rulings = (out / "rulings.jsonl").read_bytes()
+        (out / "verdicts.jsonl").unlink()  # as a kill before the end leaves it
+        (out / "rulings.jsonl").write_bytes(rulings[: len(rulings) - 20])
+        assert muarl("synth", spec, "--resume").code == 0
+        assert len(server.requests) == 7, "the line that was broken off, and no other"
+        spec.write_text(whole.replace("judged:", "user: false, judged:").split("verify:")[0])
+        assert muarl("synth", spec, "--resume").code == 0
+        spec.write_text(whole)
+        assert muarl("synth", spec, "--resume").code == 0
+        assert len(server.requests) == 7
+    assert all(len(verdict.rulings) == 1 for verdict in read_verdicts(out).values())
+
+
 def test_a_ruling_without_evidence_leaves_a_dialogue_out(muarl: InProcess, tmp_path: Path) -> None:
     with served(rules(lambda _: True, quote="what nobody said at all")) as server:
         done = muarl("synth", write_synth(tmp_path, JUDGED.format(url=server.url)), "--json")
@@ -136,6 +158,8 @@ def test_reviews_leave_dialogues_out_and_stay_when_all_is_looked_at_anew(
     assert done.code == 0, done.lines
     kept, between, *checks = done.out.splitlines()
     assert kept == "4 dialogues kept, 6 before"
+    said = json.loads(Path("runs/synth/yield.json").read_text())
+    assert (said["made"], said["kept"], said["stages"][-1]["stage"]) == (6, 4, "review")
     assert between.startswith("ada, bob: agree on 0.833 of 6, kappa 0.571 [")
     assert [line.partition(" [")[0] for line in checks] == [
         "ada, the checks: agree on 0.833 of 6, kappa 0.000",
@@ -144,6 +168,7 @@ def test_reviews_leave_dialogues_out_and_stay_when_all_is_looked_at_anew(
     again = muarl("synth", spec, "--resume", "--json")
     assert again.code == 0, again.lines
     table = json.loads(again.out)
+    assert {key: table[key] for key in said} == said
     assert (table["made"], table["kept"]) == (6, 4)
     assert table["stages"][-1]["reasons"] == {"rejected by a reviewer": 2}
     # The last word of a reviewer counts.
@@ -152,6 +177,25 @@ def test_reviews_leave_dialogues_out_and_stay_when_all_is_looked_at_anew(
     assert done.out.startswith("6 dialogues kept, 5 before")
     kept = read_verdicts(Path("runs/synth")).values()
     assert all(verdict.kept and len(verdict.reviews) == 2 for verdict in kept)
+
+
+def test_checks_that_kept_what_was_not_selected_are_not_said_to_have_refused_it(
+    muarl: InProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "shop").mkdir()
+    spec = write_synth(tmp_path / "shop", "select: {at_most: 2}")
+    assert muarl("synth", spec).code == 0
+    muarl("review", "runs/synth", "--page", "page.html")
+    # The same name in other spacing is the same person, who would else agree with herself.
+    first = reviews(Path("page.html"), "ada", lambda _: True)
+    second = reviews(Path("page.html"), " ada ", lambda _: True)
+    done = muarl("review", "runs/synth", "--take", first, second)
+    assert done.out.splitlines() == [
+        "2 dialogues kept, 2 before",
+        "ada, the checks: agree on all 6, which say the same: kappa is not known",
+    ]
+    stages = json.loads(Path("runs/synth/yield.json").read_text())["stages"]
+    assert [(one["stage"], one["seen"]) for one in stages[-2:]] == [("review", 6), ("select", 6)]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +210,17 @@ def test_reviews_leave_dialogues_out_and_stay_when_all_is_looked_at_anew(
             ),
             "x/0/t/0 is not in this folder",
         ),
+        (
+            json.dumps(
+                {
+                    "version": 1,
+                    "reviewer": "a",
+                    "reviews": [{"accepts": yes, "key": LOST} for yes in (True, False)],
+                }
+            ),
+            "a both accepts and rejects x/0/t/0",
+        ),
+        ('{"version": 1, "reviewer": "the checks", "reviews": []}', "no person is called"),
     ],
 )
 def test_what_is_no_review_is_refused(

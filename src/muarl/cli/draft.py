@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import anyio
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import positive, seed
-from muarl.cli._telling import remark
+from muarl.cli._telling import remark, tell
+from muarl.errors import EpisodeTimeout, Problem, SetupError, SpecError
+from muarl.spec.base import ID_PATTERN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     """Draft, and say what there is now.
 
     Raises:
-        SetupError: The endpoint's key is missing, or no draft was fit.
+        SetupError: The endpoint's key is missing, it takes too long, or no draft was fit.
+        SpecError: The brief is no text.
         EndpointError: The endpoint fails.
     """
     from muarl.domain import load_domain
@@ -72,11 +77,16 @@ def run(args: argparse.Namespace) -> int:
     from muarl.synth.draft_domain import draft_domain
     from muarl.synth.draft_tasks import draft_tasks
 
+    brief = "" if args.brief is None else _brief(args.brief)
     client = ChatClient(
         args.base_url, args.model, api_key_env=args.api_key_env, timeout_s=float(args.timeout)
     )
-    how = {"repairs": args.repairs, "seed": args.seed, "max_tokens": args.max_tokens}
-
+    how: dict[str, Any] = {
+        "repairs": args.repairs,
+        "seed": args.seed,
+        "max_tokens": args.max_tokens,
+        "on_unfit": tell,
+    }
     simulator = {"base_url": args.base_url, "model": args.model}
     if args.api_key_env is not None:
         simulator["api_key_env"] = args.api_key_env
@@ -88,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         fresh.mkdir()
         return await draft_domain(
             client,
-            args.brief.read_text(encoding="utf-8"),
+            brief,
             fresh,
             name=args.out.name,
             tasks=args.tasks,
@@ -96,14 +106,38 @@ def run(args: argparse.Namespace) -> int:
             **how,
         )
 
-    if args.brief is not None and not args.brief.is_file():
-        remark(f"muarl draft: there is no file {args.brief}")
+    if args.brief is not None and not re.match(ID_PATTERN, args.out.name):
+        remark(
+            f"muarl draft: {args.out}: a domain is called as its folder, so that this needs a name of "
+            "letters, digits, '_', '-' or '.', beginning with a letter or digit"
+        )
         return 2
-    with placed(args.out, overwrite=False) as fresh:
-        repairs = anyio.run(drafted, fresh)
+    try:
+        with placed(args.out, overwrite=False) as fresh:
+            repairs = anyio.run(drafted, fresh)
+    except EpisodeTimeout as late:
+        raise SetupError(f"{late}; raise --timeout, or lower --max-tokens") from late
     if args.json:
         answer(json.dumps({"out": str(args.out), "tasks": args.tasks, "repairs": repairs}))
     else:
         words = "no repair" if repairs == 0 else f"{repairs} repairs"
         answer(f"{args.out}: {args.tasks} tasks, after {words}. Prove it with: muarl check")
     return 0
+
+
+def _brief(path: Path) -> str:
+    """What the brief says.
+
+    Raises:
+        SpecError: It is no text, or there is nothing in it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError([Problem(str(path), 0, 0, "is no text: expected UTF-8")]) from error
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        raise SpecError([Problem(str(path), 0, 0, why)]) from error
+    if not text.strip():
+        raise SpecError([Problem(str(path), 0, 0, "is empty; say what the domain is to be")])
+    return text

@@ -75,19 +75,25 @@ def _page(args: argparse.Namespace) -> int:
 
 
 def _take(args: argparse.Namespace) -> int:
+    from muarl.record import StoredEpisodes
+    from muarl.record.claim import claimed
+    from muarl.synth.graph import StateGraph
     from muarl.synth.review import agreements, as_json, read_reviews, taken
-    from muarl.synth.verdicts import read_verdicts, write_verdicts
+    from muarl.synth.verdicts import read_verdicts, recorded, stages_in
 
-    before = read_verdicts(args.run)
-    verdicts = taken(before, [(path, read_reviews(path)) for path in args.take])
-    write_verdicts(args.run, verdicts.values())
-    found = agreements(verdicts.values())
-    kept = sum(verdict.kept for verdict in verdicts.values())
+    with claimed(args.run, make=False):  # a synthesis would write over them as it ends
+        before = read_verdicts(args.run)
+        verdicts = list(taken(before, [(path, read_reviews(path)) for path in args.take]).values())
+        graph = StateGraph()
+        for episode in StoredEpisodes([args.run / "episodes.journal"]):
+            graph.add(episode)
+        table = recorded(args.run, verdicts, stages_in(args.run), graph)
+    found = agreements(verdicts)
     if args.json:
-        answer(json.dumps({"kept": kept, "agreement": as_json(found)}))
+        answer(json.dumps({"kept": table.kept, "agreement": as_json(found)}))
         return 0
     was = sum(verdict.kept for verdict in before.values())
-    answer(f"{kept} dialogues kept, {was} before")
+    answer(f"{table.kept} dialogues kept, {was} before")
     for names, one in found.items():
         answer(f"{names}: {one}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,8 +29,8 @@ class Item:
         id: Its name in the set.
         words: Its words, in small letters.
         entities: What it names: values of facts and arguments, and words that bear a figure or an @.
-        same: Two items that share one of these are the same: in all their words, one after another,
-            or in what is to be done.
+        same: Two items that share one of these are the same: in all their words, one after another
+            and, of tasks, in the same world; or in what is to be done.
     """
 
     id: str
@@ -53,10 +54,16 @@ def of_text(name: str, text: str, values: Iterable[str] = ()) -> Item:
 
 
 def of_task(task: TaskSpec) -> Item:
-    """A task: the words of its goal, the entities of its facts and gold calls."""
+    """A task: the words of its goal, the entities of its facts and gold calls.
+
+    Tasks of a help desk say the same of other faults: a task with a world of its own is the same only
+    in that world, and no more than alike in words to a text, which has none.
+    """
     traits = Traits.of(task)
     item = of_text(task.id, task.goal, traits.entities)
-    return replace(item, same=item.same | {f"done {traits.deed}"})
+    world = json.dumps(task.world, sort_keys=True) if task.world else ""
+    said = {f"{said}{world and f' in {world}'}" for said in item.same}
+    return replace(item, same=frozenset(said | {f"done {traits.deed}"}))
 
 
 def of_record(name: str, record: Any) -> Item | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from muarl.errors import PolicyError
 from muarl.messages import Message, ToolSpec
 from muarl.person import AGENT_COMMANDS, USER_COMMANDS, Person, call_of, command, tools_in_words
@@ -18,29 +16,30 @@ class PersonPolicy:
     Args:
         person: Who plays.
         renderer: Of the dialogue.
-        tools: Those that she may call.
 
     Attributes:
-        tools: Those.
         left: She left before the dialogue was over.
     """
 
     policy_version = 0
 
-    def __init__(self, person: Person, renderer: Renderer, tools: Sequence[ToolSpec]) -> None:
+    def __init__(self, person: Person, renderer: Renderer) -> None:
         self._person = person
         self._renderer = renderer
-        self.tools = tools
+        self._tools: tuple[ToolSpec, ...] = ()
         self._read = 0
         self._calls = 0
         self.left = False
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        """Let her read what is new, and write one message.
+        """Let her read what is new, tools that she is shown first, and write one message.
 
         Raises:
             PolicyError: She has left; only the user ends a dialogue (law L4).
         """
+        if request.tools != self._tools:
+            self._tools = request.tools
+            await self._person.hear("", tools_in_words(self._tools))
         for message in request.history[self._read :]:
             if message.role != "assistant":
                 await self._person.hear(message.name or message.role, message.content)
@@ -65,7 +64,7 @@ class PersonPolicy:
                 return None
             if what:
                 told = {
-                    "/tools": lambda: tools_in_words(self.tools),
+                    "/tools": lambda: tools_in_words(self._tools),
                     "/rules": lambda: rules,
                     "/help": _help,
                 }[what]
@@ -76,7 +75,7 @@ class PersonPolicy:
 
     def _call(self, text: str) -> Message:
         self._calls += 1
-        call = call_of(text, f"call_{self._calls}", "/call", self.tools)
+        call = call_of(text, f"call_{self._calls}", "/call", self._tools)
         return Message("assistant", "", tool_calls=(call,))
 
 

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from muarl.messages import Message
+from muarl.messages import Message, ToolSpec
 
 FinishReason = Literal["stop", "length"]
 
@@ -23,6 +23,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
             greedy, those at temperature 1.
         stop_token_ids: Sampling ends after one of these, which is part of the result.
         history: The same context as messages, for policies that are not engines.
+        tools: Those that the policy is shown, likewise.
     """
 
     prompt_ids: list[int]
@@ -32,6 +33,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     temperature: float
     stop_token_ids: tuple[int, ...]
     history: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
 
 
 class VersionSwitch(msgspec.Struct, frozen=True):

@@ -62,7 +62,19 @@ def task_tool_findings(task: TaskSpec, domain: DomainSpec) -> Iterator[Finding]:
             yield from (f.below(*at) for f in _refused(call, tools[call.tool]))
         else:
             yield Finding((*at, "tool"), unknown("tool", call.tool, tools))
+    for loc, name in tools_shown(task):
+        if "agent" in sides and name not in sides["agent"]:
+            yield Finding(loc, unknown("tool", name, sides["agent"]))
     yield from _in_predicates(task, sides)
+
+
+def tools_shown(task: TaskSpec) -> Iterator[tuple[Loc, str]]:
+    """Tools that a task shows the agent, at first and later: where it names them."""
+    for index, name in enumerate(task.tools or ()):
+        yield ("tools", index), name
+    for turn, said in enumerate(task.turns):
+        for index, name in enumerate(said.shows):
+            yield ("turns", turn, "shows", index), name
 
 
 def tools_in(predicates: Sequence[PredicateSpec]) -> Iterator[tuple[Loc, Who, str]]:

@@ -105,6 +105,8 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
         yield from (f.below("user") for f in _ledger(task.user.facts))
         for index, request in enumerate(task.user.requests):
             yield from (f.below("user", "requests", index) for f in _request(request))
+    if domain is None or domain.benchmark is None:  # published tasks are as they are
+        yield from _fixed_turns(task)
     if domain is None:
         return
     if domain.device is None:
@@ -131,6 +133,31 @@ def task_findings(task: TaskSpec, domain: DomainSpec | None) -> Iterator[Finding
     if domain.user is not None and task.user is not None:
         for message in unsayable(task, domain.user, domain.personas):
             yield Finding(("user",), message, at_key=True)
+
+
+def _fixed_turns(task: TaskSpec) -> Iterator[Finding]:
+    """Gold calls after messages that the user does not have, or says before; tools shown to no end."""
+    there = len(task.turns)
+    before = 0
+    for index, call in enumerate(task.gold):
+        at = ("gold", index, "turn")
+        if call.turn and call.turn >= there:
+            have = f"{there} `turns`, counted from 0" if there else "no `turns`"
+            yield Finding(at, f"there is no turn {call.turn}: the task has {have}")
+        elif call.turn < before:
+            message = (
+                f"the gold call before this one is made after turn {before}, so that this one cannot be "
+                f"made after turn {call.turn}; gold calls stand in the order in which they are made"
+            )
+            yield Finding(at, message)
+        before = max(before, call.turn)
+    for index, turn in enumerate(task.turns if task.tools is None else ()):
+        if turn.shows:
+            message = (
+                "the agent is shown all tools from the beginning, since the task names none; list "
+                "those that it is shown at first under the task's `tools`"
+            )
+            yield Finding(("turns", index, "shows"), message)
 
 
 def wording_findings(domain: DomainSpec, tasks: Iterable[TaskSpec]) -> Iterator[Finding]:
@@ -177,6 +204,8 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         ("expert",): domain.expert,
         **dict(_predicates_in_python(domain)),
     }
+    if domain.calls.text is not None:
+        code["calls", "text", "convention"] = domain.calls.text.convention
     for index, server in enumerate(domain.tools):
         if isinstance(server, PythonToolsSpec):
             code["tools", index, "python"] = server.python

@@ -7,7 +7,7 @@ sandbox that all tools in SQL run in, and nothing of it is ever executed as Pyth
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ async def draft_domain(
     repairs: int,
     seed: int,
     max_tokens: int,
+    on_unfit: Callable[[str], None] = lambda _: None,
     simulator: Mapping[str, Any] | None = None,
 ) -> int:
     """Write a domain and its tasks into a folder; gives how many repairs that took.
@@ -68,6 +69,7 @@ async def draft_domain(
         repairs: How often each draft may be sent back.
         seed: Of the sampling.
         max_tokens: Of one draft.
+        on_unfit: Told of each draft that cannot be used, and why.
         simulator: `base_url`, `model` and `api_key_env` of who simulates the tools; None: they are in SQL.
 
     Raises:
@@ -109,6 +111,7 @@ async def draft_domain(
         repairs=repairs,
         seed=seed,
         max_tokens=max_tokens,
+        on_unfit=on_unfit,
     )
     second = await draft_tasks(
         client,
@@ -118,6 +121,7 @@ async def draft_domain(
         repairs=repairs,
         seed=seed,
         max_tokens=max_tokens,
+        on_unfit=on_unfit,
     )
     return first + second
 

@@ -8,7 +8,7 @@ tasks come to the same.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,9 @@ async def draft_tasks(
     repairs: int,
     seed: int,
     max_tokens: int,
+    on_unfit: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Write a file of tasks for a domain; gives how many repairs that took.
+    """Write a file of tasks for a domain; gives how many repairs that took; see `muarl.synth.drafting.drafted`.
 
     Raises:
         SetupError: The draft could not be mended.
@@ -71,7 +72,14 @@ async def draft_tasks(
         path.write_text(TasksFile(version=1, domain=domain.spec.id, tasks=tasks).to_yaml(), "utf-8")
 
     _, taken = await drafted(
-        client, _ROLE, asked, build, repairs=repairs, seed=seed, max_tokens=max_tokens
+        client,
+        _ROLE,
+        asked,
+        build,
+        repairs=repairs,
+        seed=seed,
+        max_tokens=max_tokens,
+        on_unfit=on_unfit,
     )
     return taken
 

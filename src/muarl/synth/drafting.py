@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from muarl.errors import EndpointError, SetupError, SpecError
+from muarl.errors import SetupError, SpecError
 from muarl.http.chat_client import ChatMessage, ChatReply, strip_reasoning
 from muarl.seeds import derive_seed
 
@@ -50,6 +50,7 @@ async def drafted(
     repairs: int,
     seed: int,
     max_tokens: int,
+    on_unfit: Callable[[str], None] = lambda _: None,
 ) -> tuple[Made, int]:
     """What is built of the first draft that is fit, and how many repairs that took.
 
@@ -60,14 +61,16 @@ async def drafted(
         build: Makes something of a draft's JSON, or raises `Unfit` or `SpecError`.
         repairs: How often a draft that is unfit is sent back.
         seed: Of the sampling.
-        max_tokens: Of one draft.
+        max_tokens: Of one draft; what is longer is asked for again, as if nothing had been said.
+        on_unfit: Told of each draft that cannot be used, and why.
 
     Raises:
         SetupError: After all repairs it is still unfit; says what is wrong with the last.
         EndpointError: The endpoint fails.
         EpisodeTimeout: It does not answer in time.
     """
-    talk = [ChatMessage("system", system), ChatMessage("user", asked)]
+    asking = [ChatMessage("system", system), ChatMessage("user", asked)]
+    talk = asking
     problems: list[str] = []
     for attempt in range(repairs + 1):
         answer = await client.complete(
@@ -76,32 +79,32 @@ async def drafted(
             temperature=0.0 if attempt == 0 else 0.7,  # the same again would be as unfit
             max_tokens=max_tokens,
         )
-        if answer.cut:
-            raise EndpointError(
-                f"a draft was cut off after {max_tokens} tokens; raise --max-tokens"
-            )
-        text = strip_reasoning(answer.text)
+        text = "" if answer.cut else strip_reasoning(answer.text)
         try:
+            if answer.cut:
+                raise Unfit([f"it was cut off after {max_tokens} tokens (--max-tokens)"])
             return await build(_json(text)), attempt
         except Unfit as unfit:
             problems = unfit.problems
         except SpecError as error:
             problems = [problem.message for problem in error.problems]
+        on_unfit(f"draft {attempt + 1} of {repairs + 1} cannot be used: {_shown(problems)}")
         said = "\n".join(f"- {problem}" for problem in problems[:_SHOWN])
         more = f"\n({len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
-        talk = [
-            *talk[:2],  # the last draft alone: older ones only cost room
-            ChatMessage("assistant", text),
-            ChatMessage(
-                "user",
-                f"That cannot be used:\n{said}{more}\nSend the whole JSON object again, mended.",
-            ),
-        ]
+        complaint = f"That cannot be used:\n{said}{more}\nSend the whole JSON object again, mended."
+        # The last draft alone: older ones only cost room, and one that was cut off costs most.
+        last = [ChatMessage("assistant", text), ChatMessage("user", complaint)]
+        talk = [*asking, *last] if text else asking
     raise SetupError(
-        f"after {repairs} repairs the draft still cannot be used: "
-        + "; ".join(problems[:_SHOWN])
-        + ". Try again with --repairs, another --seed, or another model"
+        f"after {repairs} repairs the draft still cannot be used: {_shown(problems)}. Try again with "
+        "--repairs, another --seed, or another model"
     )
+
+
+def _shown(problems: Sequence[str]) -> str:
+    """Problems in one line, for a person."""
+    more = f"; {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return "; ".join(problems[:_SHOWN]) + more
 
 
 def _json(text: str) -> Any:

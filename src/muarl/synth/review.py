@@ -24,9 +24,12 @@ from muarl.report.inline import inline_json, source_hash
 from muarl.reward import transcript_of
 from muarl.spec import TaskSpec
 from muarl.synth.agreement import Agreement, agreement
-from muarl.synth.verify import REVIEW, Review, Verdict
+from muarl.synth.verify import REVIEW, SELECT, Review, Verdict
 
 Which = Literal["kept", "refused", "all"]
+
+CHECKS = "the checks"
+"""What all that is no person is called beside reviewers."""
 
 
 class _Reviewed(msgspec.Struct):
@@ -52,18 +55,24 @@ class ReviewFile(msgspec.Struct, forbid_unknown_fields=True):
 def queue(
     verdicts: Mapping[EpisodeKey, Verdict], which: Which, count: int, seed: int
 ) -> list[EpisodeKey]:
-    """Some dialogues, drawn by chance: those that the checks kept, those they refused, or of all."""
-    chosen = [
-        key
-        for key, verdict in verdicts.items()
-        if which == "all" or by_checks(verdict) is (which == "kept")
-    ]
+    """Some dialogues, drawn by chance: those that may be handed over, those the checks refused, or of all."""
+
+    def fits(verdict: Verdict) -> bool:
+        match which:
+            case "all":
+                return True
+            case "kept":
+                return verdict.stage in ("", REVIEW)
+            case "refused":
+                return not by_checks(verdict)
+
+    chosen = [key for key, verdict in verdicts.items() if fits(verdict)]
     return random.Random(seed).sample(chosen, min(count, len(chosen)))
 
 
 def by_checks(verdict: Verdict) -> bool:
-    """Whether a dialogue passed all that is no person."""
-    return verdict.stage in ("", REVIEW)
+    """Whether a dialogue passed all checks, be it rejected by a person or not selected afterwards."""
+    return verdict.stage in ("", REVIEW, SELECT)
 
 
 def page(title: str, dialogues: Iterable[tuple[Episode, TaskSpec]]) -> str:
@@ -110,9 +119,16 @@ def read_reviews(path: Path) -> ReviewFile:
         raise RecordError(
             f"{path}: expected reviews as the page saves them ({{version, reviewer, reviews}}): {error}"
         ) from error
-    if not found.reviewer.strip():
+    reviewer = " ".join(found.reviewer.split())
+    if not reviewer:
         raise RecordError(f"{path}: `reviewer` is empty; whose reviews are these?")
-    return found
+    if reviewer == CHECKS:
+        raise RecordError(f"{path}: no person is called {CHECKS!r}, as the checks are")
+    said: dict[EpisodeKey, bool] = {}
+    for one in found.reviews:
+        if said.setdefault(one.key, one.accepts) != one.accepts:
+            raise RecordError(f"{path}: {reviewer} both accepts and rejects {one.key}")
+    return structs.replace(found, reviewer=reviewer)
 
 
 def taken(
@@ -140,7 +156,7 @@ def taken(
 
 def with_reviews(verdict: Verdict, reviews: tuple[Review, ...]) -> Verdict:
     """A verdict with what people found: one who rejects a dialogue leaves it out."""
-    if not by_checks(verdict):
+    if verdict.stage not in ("", REVIEW):
         return structs.replace(verdict, reviews=reviews)
     refused = next((one for one in reviews if not one.accepts), None)
     return structs.replace(
@@ -160,7 +176,7 @@ def agreements(verdicts: Iterable[Verdict]) -> dict[str, Agreement]:
         checks[verdict.key] = by_checks(verdict)
         for review in verdict.reviews:
             said.setdefault(review.reviewer, {})[verdict.key] = review.accepts
-    everyone = {**dict(sorted(said.items())), "the checks": checks}
+    everyone = {**dict(sorted(said.items())), CHECKS: checks}
     found: dict[str, Agreement] = {}
     for (one, first), (other, second) in combinations(everyone.items(), 2):
         common = first.keys() & second.keys()

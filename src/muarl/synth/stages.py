@@ -6,7 +6,7 @@ A stage looks at a dialogue by itself and says what is wrong with it, or nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -24,6 +24,9 @@ from muarl.synth.candidate import Candidate, Ruling
 from muarl.synth.identifiers import first_unsaid
 
 _WHOLE = 1 - 1e-6
+
+OnRuling = Callable[[EpisodeKey, Ruling], None]
+"""Told of what a judge found about a dialogue."""
 
 
 class Flaw(NamedTuple):
@@ -164,15 +167,20 @@ class Judged:
     Args:
         judges: What is asked, and whom.
         known: Rulings of an earlier time, by dialogue; they are not asked for again.
+        on_ruling: Told of each that is not known, as soon as it is there.
     """
 
     name = "judged"
 
     def __init__(
-        self, judges: Sequence[OtherJudgeSpec], known: Mapping[EpisodeKey, Sequence[Ruling]]
+        self,
+        judges: Sequence[OtherJudgeSpec],
+        known: Mapping[EpisodeKey, Sequence[Ruling]],
+        on_ruling: OnRuling,
     ) -> None:
         self._judges = judges
         self._known = known
+        self._on_ruling = on_ruling
 
     async def flaw(self, candidate: Candidate) -> Flaw | None:
         evidence = await candidate.evidence()
@@ -190,18 +198,24 @@ class Judged:
                     evidence=found.evidence,
                     reason=found.reason,
                 )
+                self._on_ruling(candidate.episode.key, ruling)
             candidate.rulings.append(ruling)
             if not ruling.holds:
                 return Flaw(judge.criterion, f"{judge.model}: {ruling.reason}; {ruling.evidence!r}")
         return None
 
 
-def stages_of(spec: VerifySpec, known: Mapping[EpisodeKey, Sequence[Ruling]]) -> list[Stage]:
+def stages_of(
+    spec: VerifySpec,
+    known: Mapping[EpisodeKey, Sequence[Ruling]],
+    on_ruling: OnRuling = lambda _key, _ruling: None,
+) -> list[Stage]:
     """The stages that a spec asks for, cheapest first as far as they do not build on each other.
 
     Args:
         spec: Asks for them.
         known: Rulings of an earlier time.
+        on_ruling: Told of new ones.
     """
     stages: list[Stage] = [Ended(only_faults=not spec.ended)]
     if spec.replay:
@@ -215,7 +229,7 @@ def stages_of(spec: VerifySpec, known: Mapping[EpisodeKey, Sequence[Ruling]]) ->
     if spec.user:
         stages.append(UserKept())
     if spec.judged is not None:
-        stages.append(Judged(spec.judged.judges, known))
+        stages.append(Judged(spec.judged.judges, known, on_ruling))
     return stages
 
 

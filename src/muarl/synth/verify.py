@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import anyio
@@ -17,7 +17,7 @@ from muarl.suite import AnyDomain
 from muarl.synth.candidate import Candidate, Ruling
 from muarl.synth.duplicates import Copies
 from muarl.synth.graph import GraphFigures
-from muarl.synth.stages import Flaw, Stage, flaw_at, stages_of
+from muarl.synth.stages import Flaw, OnRuling, Stage, flaw_at, stages_of
 
 SELECT = "select"
 """Name of the last stage, which is about the others rather than about a dialogue; see
@@ -110,19 +110,26 @@ class Yield:
         self.made += 1
         self.kept += verdict.kept
         passed = list(verdict.passed)
-        if verdict.kept and verdict.reviews and REVIEW in self.stages:
+        if verdict.reviews and verdict.stage in ("", SELECT):
             passed.append(REVIEW)
         if verdict.kept and SELECT in self.stages:
             passed.append(SELECT)
         for name in passed:
-            stage = self.stages[name]
+            stage = self._stage(name)
             stage.seen += 1
             stage.passed += 1
         if not verdict.kept:
-            failed = self.stages[verdict.stage]
+            failed = self._stage(verdict.stage)
             failed.seen += 1
             failed.reasons[verdict.kind] += 1
             failed.example = failed.example or f"{verdict.key}: {verdict.reason}"
+
+    def _stage(self, name: str) -> StageYield:
+        """Of that name; people come before the selection, and everything else in its order."""
+        if name == REVIEW and name not in self.stages and SELECT in self.stages:
+            last = self.stages.pop(SELECT)
+            self.stages |= {name: StageYield(name), SELECT: last}
+        return self.stages.setdefault(name, StageYield(name))
 
     def as_json(self) -> dict[str, object]:
         """The table, for `yield.json`."""
@@ -150,6 +157,7 @@ class Verifier:
         domain: That the dialogues were played in.
         spec: What they have to stand.
         known: Rulings of an earlier time, which judges are not asked for again.
+        on_ruling: Told of new ones, as they come.
 
     Raises:
         SpecError: The domain's tools change what outlives a dialogue, so that no replay may be made.
@@ -160,6 +168,7 @@ class Verifier:
         domain: AnyDomain,
         spec: VerifySpec,
         known: Mapping[EpisodeKey, Sequence[Ruling]] | None = None,
+        on_ruling: OnRuling = lambda _key, _ruling: None,
     ) -> None:
         if spec.replay and any(one.spec.is_simulated for one in domain.members):
             message = (
@@ -175,7 +184,7 @@ class Verifier:
             raise SpecError([domain.located.problem(("tools",), message)])
         self._domain = domain
         self._tasks = StoredTasks(domain)
-        self._stages = stages_of(spec, known or {})
+        self._stages = stages_of(spec, known or {}, on_ruling)
         self._copies = None if spec.near is None else Copies(spec.near)
 
     @property
@@ -188,7 +197,9 @@ class Verifier:
         if self._copies is not None:
             yield self._copies
 
-    async def verdicts(self, episodes: Iterable[Episode]) -> AsyncIterator[tuple[Episode, Verdict]]:
+    async def verdicts(
+        self, episodes: Iterable[Episode]
+    ) -> AsyncGenerator[tuple[Episode, Verdict], None]:
         """Look at dialogues in order, some at a time; gone through once, with flat memory."""
         remaining = iter(episodes)
         async with self._domain.sharing():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
 from msgspec import structs
@@ -17,7 +17,7 @@ from muarl.policy.chat import ChatPolicy
 from muarl.record import EpisodeKey, StoredEpisodes
 from muarl.scheduler import Observer
 from muarl.scheduler.dialogues import spread_keys
-from muarl.scheduler.rounds import StopSignal
+from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, SynthSpec
 from muarl.spec.declared_tools import tools_in
@@ -27,19 +27,19 @@ from muarl.spec.synth import LlmAgentSpec
 from muarl.synth.graph import StateGraph
 from muarl.synth.review import with_reviews
 from muarl.synth.select import Selected, select
-from muarl.synth.verdicts import known_verdicts, write_verdicts
-from muarl.synth.verify import REVIEW, SELECT, Verdict, Verifier, Yield
+from muarl.synth.verdicts import RulingsWriter, known_rulings, known_verdicts, recorded
+from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import try_users
-from muarl.train.run_folder import RunFolder, write_text
+from muarl.train.run_domain import placed, try_users
+from muarl.train.run_folder import RunFolder
 
 PHASE = "synth"
 """Of its dialogues."""
 
-SPEC, YIELD = "synth.yaml", "yield.json"
-"""Files of a synthesis' folder, beside those of any run: what was asked for, and what came of it."""
+SPEC = "synth.yaml"
+"""File of a synthesis' folder, beside those of any run: what was asked for."""
 
 
 def run_of_synth(synth: Located[SynthSpec]) -> Located[RunSpec]:
@@ -59,8 +59,9 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domai
     split = synth.spec.split
     if split not in domain.splits:
         synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
-    users = (user for _, user in synth.spec.user.users())
-    try_users(domain, users, domain.tasks(split))
+    for pooled, user in synth.spec.user.users():
+        with placed(synth, ("user",), pooled):
+            try_users(domain, [user], domain.tasks(split))
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
@@ -132,40 +133,28 @@ async def synthesise(
             user=stored_user(run, [spec.user]),
         )
     before = known_verdicts(folder.path)
-    rulings = {key: verdict.rulings for key, verdict in before.items()}
-    verifier = Verifier(domain, spec.verify, rulings)
-    found = Yield(_stages(verifier, before, spec))
     progress.phase("verification", len(keys))
     verdicts: list[Verdict] = []
     graph = StateGraph()
     candidates: list[Selected] = []
-    async for episode, verdict in verifier.verdicts(StoredEpisodes([folder.journal])):
-        if verdict.key in before:
-            verdict = with_reviews(verdict, before[verdict.key].reviews)
-        graph.add(episode)
-        if verdict.kept and spec.select is not None:
-            candidates.append(Selected(episode, spec.select.axes))
-        verdicts.append(verdict)
-        progress.advance(len(verdicts))
+    with closing(RulingsWriter(folder.path)) as keep:
+        verifier = Verifier(domain, spec.verify, known_rulings(folder.path), keep)
+        looked_at = verifier.verdicts(StoredEpisodes([folder.journal]))
+        async with aclosing(looked_at):
+            async for episode, verdict in looked_at:
+                if stop.requested:  # what judges ruled is kept; the rest is soon looked at anew
+                    raise Interrupted
+                if verdict.key in before:
+                    verdict = with_reviews(verdict, before[verdict.key].reviews)
+                graph.add(episode)
+                if verdict.kept and spec.select is not None:
+                    candidates.append(Selected(episode, spec.select.axes))
+                verdicts.append(verdict)
+                progress.advance(len(verdicts))
     if spec.select is not None:
         verdicts = _selected(verdicts, candidates, graph, spec.select)
-    for verdict in verdicts:
-        found.count(verdict)
-    write_verdicts(folder.path, verdicts)
-    kept = [verdict.key for verdict in verdicts if verdict.kept]
-    found.graph = {"made": graph.figures(), "kept": graph.figures(kept)}
-    write_text(folder.path / YIELD, json.dumps(found.as_json(), indent=1))
-    return found
-
-
-def _stages(verifier: Verifier, before: Mapping[EpisodeKey, Verdict], spec: SynthSpec) -> list[str]:
-    """Names of all that dialogues go through, people and selection included."""
-    reviewed = any(verdict.reviews for verdict in before.values())
-    return [
-        *verifier.names,
-        *([REVIEW] if reviewed else []),
-        *([SELECT] if spec.select is not None else []),
-    ]
+    names = [*verifier.names, *([SELECT] if spec.select is not None else [])]
+    return recorded(folder.path, verdicts, names, graph)
 
 
 def _selected(
@@ -193,6 +182,7 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
@@ -207,9 +197,9 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
         policy = ChatPolicy(
             _client(agent.llm),
             by_bytes,
-            await domain.tools(),
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
+            convention=domain.convention,
         )
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}

@@ -124,8 +124,9 @@ class VehicleControlAPI(Api):
     ) -> Any:
         if not 0 <= fanSpeed <= 100:
             return refused("Fan speed must be between 0 and 100.")
-        inside = (temperature - 32) * 5 / 9 if unit == "fahrenheit" else temperature
-        self.state["acTemperature"] = inside
+        self.state["acTemperature"] = temperature  # stays, if what follows raises
+        if unit == "fahrenheit":
+            self.state["acTemperature"] = (temperature - 32) * 5 / 9
         self.state["fanSpeed"] = fanSpeed
         self.state["acMode"] = mode
         return {

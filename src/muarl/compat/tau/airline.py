@@ -7,7 +7,7 @@ reservation holds it in the same cabin, and nobody is ever unseated.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from muarl.compat.tau.arithmetic import calculated
@@ -235,7 +235,7 @@ class AirlineTools(Toolkit):
         return reservation
 
     def _segments(
-        self, reservation: Any, cabin: str, flights: Sequence[Any]
+        self, reservation: Any, cabin: str, flights: Iterable[Any]
     ) -> tuple[list[Any], Any]:
         """The new segments of a reservation, and what they cost beyond the old ones."""
         seats = len(reservation["passengers"])

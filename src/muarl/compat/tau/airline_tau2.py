@@ -99,9 +99,9 @@ class Tau2Airline(AirlineTools, Tau2Toolkit):
     def update_reservation_flights(
         self, reservation_id: str, cabin: str, flights: list[Any], payment_id: str
     ) -> Any:
-        infos = [_loose(info) for info in _checked(_FlightInfo, flights)]
+        infos = _checked(_FlightInfo, flights)
         reservation = self._reservation(reservation_id)
-        segments, price = self._segments(reservation, cabin, infos)
+        segments, price = self._segments(reservation, cabin, map(_loose, infos))
         method = self._method_for_update(reservation, payment_id, price)
         self._charge(reservation, method, payment_id, price)
         reservation["flights"] = segments

@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.compat.tau.toolkit import Refused
 
-_CHARACTERS = frozenset("0123456789+-*/(). ")
+_CHARACTERS = "0123456789+-*/(). "
 _LONGEST = 1000
 _LARGEST_POWER = 4096
 """Bits of a power; the official tool would compute until it has no memory."""

@@ -19,6 +19,8 @@ from muarl.world.compare import is_map, origin, peek
 class DatabaseHash(ABC):
     """One of the two hashes, for the worlds of one base.
 
+    A key of the database that begins with `_` is ours, and no part of upstream's.
+
     Example:
         >>> TAU2().of({"b": 1, "a": {"x": 1.0}}) == hashlib.sha256(b'{"a": {"x": 1.0}, "b": 1}').hexdigest()
         True
@@ -37,7 +39,7 @@ class DatabaseHash(ABC):
         if base is not None and id(base) in self._kept:
             return self._kept[id(base)][1]
         if is_map(value) and depth < _TABLES:
-            keys = sorted(value)
+            keys = sorted(key for key in value if depth or not key.startswith("_"))
             text = self._join((key, self._text(peek(value, key), depth + 1)) for key in keys)
         else:
             text = self._whole(plain(value))

@@ -10,11 +10,9 @@ from muarl.compat.tau.phone import PhoneShows, on_or_off
 from muarl.compat.tau.toolkit import tool
 
 _MODES = ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")
-GOOD_VPN = {
-    "server_address": "192.168.1.1",
-    "protocol": "OpenVPN",
-    "server_performance": "excellent",
-}
+_VPN = {"server_address": "192.168.1.1", "protocol": "OpenVPN"}
+BROKEN_VPN = "_broken_vpn"
+"""Where her database says that tasks broke her VPN: upstream breaks what it connects to ever after."""
 _MMSC = "http://mms.carrier.com/mms/wapenc"
 
 
@@ -116,9 +114,13 @@ class PhoneChanges(PhoneShows):
         device = self._device
         if device["vpn_connected"]:
             return "VPN already connected."
-        device["vpn_connected"] = True
-        device["vpn_details"] = dict(GOOD_VPN)
+        self._connect_vpn()
         return self._with_bar("VPN connected successfully.")
+
+    def _connect_vpn(self) -> None:
+        performance = "poor" if BROKEN_VPN in self.db else "excellent"
+        self._device["vpn_connected"] = True
+        self._device["vpn_details"] = {**_VPN, "server_performance": performance}
 
     def _drop_vpn(self) -> None:
         if self._device["vpn_connected"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.compat.tau.phone_changes import GOOD_VPN, Apn, PhoneChanges
+from muarl.compat.tau.phone_changes import BROKEN_VPN, Apn, PhoneChanges
 
 
 class TelecomUser(PhoneChanges):
@@ -77,9 +77,9 @@ class TelecomUser(PhoneChanges):
         self._device["active_apn_settings"]["mmsc_url"] = None
 
     def break_vpn(self) -> None:
-        """Connect to a poor VPN."""
-        self._device["vpn_connected"] = True
-        self._device["vpn_details"] = {**GOOD_VPN, "server_performance": "poor"}
+        """Connect to a poor VPN; there is no other from then on."""
+        self.db[BROKEN_VPN] = True
+        self._connect_vpn()
 
     def remove_app_permission(self, app_name: str, permission: str) -> None:
         """Take a permission from an app."""

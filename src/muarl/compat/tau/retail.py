@@ -14,6 +14,8 @@ from muarl.compat.tau.arithmetic import calculated
 from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
 _REASONS = ("no longer needed", "ordered by mistake")
+UNEQUAL = "the number of items to be exchanged should match"
+"""Refusal of more new items than old ones, or fewer."""
 
 
 class RetailTools(Toolkit):
@@ -187,11 +189,15 @@ class RetailTools(Toolkit):
                 raise Refused(missing.format(item_id))
 
     def _difference(
-        self, order: Any, item_ids: Sequence[str], new_item_ids: Sequence[str]
+        self,
+        order: Any,
+        item_ids: Sequence[str],
+        new_item_ids: Sequence[str],
+        unequal: str = UNEQUAL,
     ) -> tuple[Any, list[Any]]:
         """What the change costs, and the variant each item becomes."""
         if len(item_ids) != len(new_item_ids):
-            raise Refused(self._say("the number of items to be exchanged should match"))
+            raise Refused(self._say(unequal))
         difference: Any = 0
         variants = []
         for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
@@ -207,13 +213,15 @@ class RetailTools(Toolkit):
         item_ids: list[str],
         new_item_ids: list[str],
         payment_method_id: str,
+        *,
         missing: str,
+        unequal: str = UNEQUAL,
     ) -> Any:
         order = self._order(order_id)
         if order["status"] != "delivered":
             raise Refused(self._say("non-delivered order cannot be exchanged"))
         self._count_items(order, item_ids, missing)
-        difference = round(self._difference(order, item_ids, new_item_ids)[0], 2)
+        difference = round(self._difference(order, item_ids, new_item_ids, unequal)[0], 2)
         method = self._method(order, payment_method_id)
         if method["source"] == "gift_card" and method["balance"] < difference:
             short = "insufficient gift card balance to pay for the price difference"

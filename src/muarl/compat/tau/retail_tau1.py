@@ -38,7 +38,9 @@ class Tau1Retail(RetailTools, Tau1Toolkit):
     def exchange_delivered_order_items(
         self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
     ) -> Any:
-        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, "{} not found")
+        return self._exchange(
+            order_id, item_ids, new_item_ids, payment_method_id, missing="{} not found"
+        )
 
     @tool(writes=True)
     def return_delivered_order_items(

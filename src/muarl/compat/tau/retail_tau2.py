@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.compat.tau.retail import RetailTools, item_of, transaction_of, turn_into
+from muarl.compat.tau.retail import UNEQUAL, RetailTools, item_of, transaction_of, turn_into
 from muarl.compat.tau.toolkit import Refused, Tau2Toolkit, tool
 
 
@@ -50,8 +50,14 @@ class Tau2Retail(RetailTools, Tau2Toolkit):
     def exchange_delivered_order_items(
         self, order_id: str, item_ids: list[str], new_item_ids: list[str], payment_method_id: str
     ) -> Any:
-        missing = "Number of {} not found."
-        return self._exchange(order_id, item_ids, new_item_ids, payment_method_id, missing)
+        return self._exchange(
+            order_id,
+            item_ids,
+            new_item_ids,
+            payment_method_id,
+            missing="Number of {} not found.",
+            unequal=f"{UNEQUAL}.",
+        )
 
     @tool(writes=True)
     def return_delivered_order_items(

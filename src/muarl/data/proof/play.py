@@ -16,7 +16,7 @@ from muarl.errors import ToolServerError
 from muarl.evaluate.statistics import Interval, mean, success_rate
 from muarl.messages import ToolSpec
 from muarl.record import TRAIN, Episode, EpisodeKey
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
@@ -160,23 +160,27 @@ async def _play(
     domain: Domain, tasks: Sequence[TaskSpec], phase: str, agent_for: AgentFor
 ) -> list[Episode]:
     renderer = _renderer()
+    spoken = in_convention(renderer, domain.convention)
 
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        return ExpertPolicy(agent_for(task, generator(str(key))), renderer)
+        return ExpertPolicy(agent_for(task, generator(str(key))), spoken)
 
-    runner = DialogueRunner(
-        domain=domain,
-        tasks=tasks,
-        renderer=renderer,
-        limits=_CAPS,
-        user=modelless_user(tasks),
-        policy_for=policy_for,
-    )
-    keys = episode_keys(tasks, run_seed=0, phase=phase)
     episodes: list[Episode] = []
-    async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
-        async for group in groups:
-            episodes += group.episodes
+    fixed = [task for task in tasks if task.turns]
+    others = [task for task in tasks if not task.turns]
+    for alike in filter(None, (fixed, others)):
+        runner = DialogueRunner(
+            domain=domain,
+            tasks=alike,
+            renderer=renderer,
+            limits=_CAPS,
+            user=modelless_user(alike),
+            policy_for=policy_for,
+        )
+        keys = episode_keys(alike, run_seed=0, phase=phase)
+        async with run_groups(keys, runner, limits=_LIMITS, journal=Unjournaled()) as groups:
+            async for group in groups:
+                episodes += group.episodes
     return episodes
 
 

@@ -51,7 +51,10 @@ async def reach_findings(
         ToolServerError: The server did not start, or died.
     """
     needed = [need for need in _unanswered(gold) if not public.hold(need[2])]
-    found = []
+    found = [
+        subject.about_task(Check.REACH, task, ("gold", index, "tool"), message)
+        for index, message in _not_shown(task)
+    ]
     for persona in task.personas:
         named = _told(subject, task, persona)
         told = [value for values in named.values() for value in values]
@@ -67,6 +70,18 @@ async def reach_findings(
             loc = ("gold", index, "arguments")
             found.append(subject.about_task(Check.REACH, task, loc, message))
     return found
+
+
+def _not_shown(task: TaskSpec) -> Iterator[tuple[int, str]]:
+    """Gold calls of tools that the agent is not shown by then."""
+    for index, call in enumerate(task.gold if task.tools is not None else ()):
+        shown = {*(task.tools or ())}.union(*(said.shows for said in task.turns[: call.turn + 1]))
+        if call.by == "agent" and call.tool not in shown:
+            message = (
+                f"nobody can know of {call.tool!r}, which gold call {index + 1} calls: the agent is not "
+                "shown it; name it under the task's `tools`, or under `shows` of a turn before"
+            )
+            yield index, message
 
 
 def _unanswered(gold: GoldRun) -> Iterator[Need]:
