@@ -318,6 +318,7 @@ def test_what_is_not_there_is_named(
     muarl("serve", "shop", "--task", "cancel-radios").refuses(2, "did you mean 'cancel-radio'?")
     muarl("serve", "nowhere").refuses(2, "nowhere")
     muarl("serve", "shop", "--http", "70000").refuses(2, "from 0 to 65535", lines=2)
+    muarl("serve", "shop", "--http", "x").refuses(2, "0 to 65535, got 'x'", lines=2)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         muarl("serve", "shop", "--http", port).refuses(1, f"port {port}", "choose another")

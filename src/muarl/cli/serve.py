@@ -43,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number from 0 to 65535, got {text!r}"
+        ) from None
     if not 0 <= number < 65_536:
         raise argparse.ArgumentTypeError(f"must be from 0 to 65535, got {text}")
     return number
