@@ -269,6 +269,42 @@ async def test_a_tasks_world_is_served_and_stdout_holds_nothing_but_protocol(
         assert said(found) == f"{order['item']}, {order['status']}"
 
 
+def test_what_was_asked_is_answered_though_the_client_says_no_more(tmp_path: Path) -> None:
+    """As where a file of requests is piped in: the last one takes longer than to read on to the end."""
+    write(tmp_path / "shop", "python")
+    tools = tmp_path / "shop" / "tools.py"
+    doc = '        """Item and status of an order."""\n'
+    wait = "        import anyio; await anyio.sleep(0.3)\n"
+    tools.write_text(tools.read_text().replace(doc, doc + wait))
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    find = {"name": "find_order", "arguments": ORDER}
+    asked = [
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": hello | {"clientInfo": {"name": "t", "version": "0"}},
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": find},
+        {"id": 3, "method": "tools/call", "params": find},
+        {"method": "notifications/cancelled", "params": {"requestId": 3}},
+        {"id": 4, "method": "tools/call", "params": find},
+    ]
+    params = program(str(tmp_path / "shop"))
+    ended = subprocess.run(
+        [params.command, *params.args],
+        env=params.env,
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [answer["id"] for answer in answers if "result" in answer] == [1, 2, 4]
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_the_verb_serves_over_http_and_ends_by_ctrl_c(tmp_path: Path) -> None:
     write(tmp_path / "shop", "sql")
     params = program(str(tmp_path / "shop"), "--http", "0")
