@@ -133,7 +133,8 @@ def _dispatch(verb: str, rest: list[str]) -> int:
 
 def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
     """The arguments of a verb; files may stand before, between and after its options."""
-    args = parser.parse_intermixed_args(rest)
+    # Intermixed, argparse forgets what `--` says of the words after it.
+    args = parser.parse_args(rest) if "--" in rest else parser.parse_intermixed_args(rest)
     given = vars(args)
     if given.get("resume") and given.get("overwrite"):
         parser.error("--resume goes on with what --overwrite removes; give one of them")
