@@ -120,7 +120,7 @@ def _dispatch(verb: str, rest: list[str]) -> int:
     try:
         module = _module(verb)
         try:
-            args = parser_of(verb).parse_args(rest)
+            args = _parsed(parser_of(verb), rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
         with answering(), no_early_success():
@@ -133,6 +133,16 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             f"muarl {verb} needs {package}. "
             f"Install it with `pip install 'muarl[{_EXTRAS[package]}]'`"
         ) from missing
+
+
+def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
+    """The arguments of a verb; files may stand before, between and after its options."""
+    # Intermixed, argparse forgets what `--` says of the words after it.
+    args = parser.parse_args(rest) if "--" in rest else parser.parse_intermixed_args(rest)
+    given = vars(args)
+    if given.get("resume") and given.get("overwrite"):
+        parser.error("--resume goes on with what --overwrite removes; give one of them")
+    return args
 
 
 def _module(verb: str) -> Verb:
