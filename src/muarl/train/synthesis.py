@@ -181,6 +181,7 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
@@ -197,6 +198,7 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
             by_bytes,
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
+            convention=domain.convention,
         )
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
