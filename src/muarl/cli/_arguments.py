@@ -39,6 +39,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="run file, then files that hold a part of one, or `preset:NAME`: what they say replaces "
         "what it says",
     )
+    parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="print the run that this comes to, and do nothing"

@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a domain's file, or its folder; a suite; a grid file; or a run file, and what is laid over "
         "it",
     )
+    parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
         "--offline", action="store_true", help="spec files only: import and start nothing"

@@ -85,7 +85,7 @@ def _train(
     from muarl.train.loop import train
     from muarl.train.packages import package_findings
     from muarl.train.peers import heeding
-    from muarl.train.rank_folder import FollowerFolder
+    from muarl.train.rank_folder import FollowerFolder, collect_logs
     from muarl.train.ready import (
         files_of_run,
         refuse_for_many,
@@ -118,6 +118,7 @@ def _train(
                 accept_changes=args.accept_changes,
             )
             folder = held.enter_context(opened)
+            collect_logs(folder)
         ranks.meet()
         if not ranks.is_first:
             folder = FollowerFolder(out, ranks.rank)
