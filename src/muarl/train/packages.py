@@ -11,9 +11,11 @@ from muarl.spec.finding import Finding
 
 def package_findings(run: RunSpec) -> Iterator[Finding]:
     """Packages that are not installed, where the run asks for them."""
+    hers = run.user_model
     asked = (
         (run.kernel.optimizer_bits == 8, ("kernel", "optimizer_bits"), "bitsandbytes", "bits8"),
         (run.model.lora is not None, ("model", "lora"), "peft", "lora"),
+        (bool(hers and hers.model.lora), ("user_model", "model", "lora"), "peft", "lora"),
     )
     for is_asked, loc, package, extra in asked:
         if is_asked and importlib.util.find_spec(package) is None:
