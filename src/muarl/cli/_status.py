@@ -76,8 +76,9 @@ def beside(summary: EvalSummary) -> list[str]:
         f"{count:,} of {summary.n:,} scores leave something out: {caveat}"
         for caveat, count in summary.caveats.items()
     ]
-    if summary.pass_hat:
-        lines.append(", ".join(f"pass^{k} {share}" for k, share in summary.pass_hat.items()))
+    for name, shares in (("pass^", summary.pass_hat), ("pass@", summary.pass_at)):
+        if shares:
+            lines.append(", ".join(f"{name}{k} {share}" for k, share in shares.items()))
     return lines + [f"{name} {share}" for name, share in summary.metrics.items()]
 
 
