@@ -19,6 +19,7 @@ from muarl.spec.finding import Finding, unknown
 from muarl.spec.named_files import leads_outside, no_file, no_python
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
+from muarl.spec.suite import SuiteSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
 from muarl.spec.wording import BUILT_IN, OF_DEEDS, slots, unsayable, unworded
@@ -205,6 +206,20 @@ def misspelt_wordings(used: Collection[str], domain: DomainSpec) -> Iterator[Fin
 
 def _letters(name: str) -> str:
     return re.sub(r"[0-9]", "", name)
+
+
+def member_findings(suite: SuiteSpec, splits: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Splits that a suite names and that its members do not have.
+
+    Args:
+        suite: The suite.
+        splits: Member to the splits of its domain.
+    """
+    for name, member in suite.members.items():
+        for split, own in member.splits.items():
+            if own not in splits[name]:
+                at = ("members", name, "splits", split)
+                yield Finding(at, unknown("split", own, splits[name]))
 
 
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
