@@ -185,10 +185,8 @@ def test_what_is_wrong_with_files_is_no_loss_of_the_rank_that_found_it_first(
     board: dist.Store,
 ) -> None:
     says(board, 1, Ending(1, "failed", "SpecError: run.yaml:1:1: wrong"))
-    with pytest.raises(SpecError, match="wrong"), together(Quiet(0, 2), said) as watch:
-        assert watch is not None
-        watch.wait(60)
-        raise SpecError([Problem("run.yaml", 1, 1, "wrong")])
+    with pytest.raises(SpecError, match="wrong"):
+        carry_out(SpecError([Problem("run.yaml", 1, 1, "wrong")]), wait_s=60)
 
 
 def test_a_bug_of_this_rank_is_its_own_if_nobody_else_has_ended(
