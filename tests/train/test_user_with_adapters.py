@@ -68,8 +68,10 @@ def test_on_vllm_she_says_what_her_newest_adapters_would(tmp_path: Path) -> None
     for line in (line["user_model"] for line in rounds):
         assert line["token_drift"] == 0
         assert line["sync_gap"] <= TOLERANCE["vllm"]
-        assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE["vllm"])
-        assert line["max_logprob_gap"] <= TOLERANCE["vllm"]
+        if "trained_tokens" in line:
+            assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE["vllm"])
+            assert line["max_logprob_gap"] <= TOLERANCE["vllm"]
+    assert any("trained_tokens" in line["user_model"] for line in rounds), "she learned"
     spans = [s for e in trained(run_file) for sample in e.user_samples for s in sample.spans]
     assert {span.policy_version for span in spans} == {0, 1}
 
