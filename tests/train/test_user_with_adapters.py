@@ -74,7 +74,12 @@ def test_on_vllm_she_says_what_her_newest_adapters_would(tmp_path: Path) -> None
         if "trained_tokens" in line:
             assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE["vllm"])
             assert line["max_logprob_gap"] <= TOLERANCE["vllm"]
-    spans = [s for e in trained(run_file) for sample in e.user_samples for s in sample.spans]
+    spans = [
+        s
+        for e in trained(run_file)
+        for sample in (*e.user_samples, *e.user_rejected)
+        for s in sample.spans
+    ]
     assert {span.policy_version for span in spans} == {0, 1}
 
 
