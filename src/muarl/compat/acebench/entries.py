@@ -13,7 +13,7 @@ import msgspec
 
 from muarl.compat.acebench.api import Language
 from muarl.compat.upstream import as_json, as_text
-from muarl.errors import RecordError
+from muarl.errors import RecordError, SetupError
 
 Kind = Literal["multi_turn", "multi_step"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -150,7 +150,10 @@ def _lines(file: Path) -> list[tuple[str, Any]]:
     found = []
     for number, line in enumerate(as_text(file.read_bytes(), file).splitlines(), start=1):
         if line.strip():
-            value = as_json(line, f"{file}:{number}")
+            try:
+                value = as_json(line, f"{file}:{number}")
+            except SetupError as error:
+                raise RecordError(str(error)) from None
             if not (isinstance(value, dict) and isinstance(value.get("id"), str)):
                 raise RecordError(f"{file}:{number}: expected a JSON object with an id")
             found.append((f"{file}:{number}", value))
