@@ -44,8 +44,14 @@ class CountedPolicy:
     async def generate(self, request: GenerateRequest) -> Generation:
         with _one(self._activity):
             generation = await self._policy.generate(request)
-        self._totals.sampled_tokens += len(generation.token_ids)
+        self._totals.sampled_tokens += _sampled(generation)
         return generation
+
+
+def _sampled(generation: Generation) -> int:
+    """Tokens; of a model behind an endpoint those that it says."""
+    usage = generation.usage
+    return len(generation.token_ids) if usage is None else usage.completion_tokens or 0
 
 
 class CountedUser:

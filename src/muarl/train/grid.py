@@ -26,7 +26,16 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
+from muarl.train.playing import (
+    Player,
+    by_agents,
+    by_endpoint,
+    counting,
+    endpoint_client,
+    open_stored_user,
+    player,
+    stored_user,
+)
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
 from muarl.train.run_domain import refuse_unfit, try_users
@@ -78,6 +87,8 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():
+        if policy.chat is not None:
+            endpoint_client(policy.chat)  # refuses a key that is not set
         if (folder := policy.folder()) is not None:
             model = grid.resolve(folder)
             await require_engine(run.spec, model)
@@ -100,7 +111,7 @@ def plan_of_grid(grid: Located[GridSpec]) -> dict[str, str]:
     policies = {
         f"grid.policies.{name}": str(grid.resolve(folder).resolve())
         if (folder := policy.folder()) is not None
-        else _text(policy)
+        else _policy_text(policy)
         for name, policy in grid.spec.policies.items()
     }
     return policies | {f"grid.users.{name}": _text(user) for name, user in grid.spec.users.items()}
@@ -212,6 +223,9 @@ async def _player(
     domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec
 ) -> AsyncIterator[Player]:
     folder, expert, trivial = policy.folder(), policy.expert, policy.trivial
+    if policy.chat is not None:
+        yield by_endpoint(domain, run, policy.chat, judged=True)
+        return
     if folder is not None:
         async with player(domain, run, grid.resolve(folder)) as who:
             yield who
@@ -256,6 +270,14 @@ def _findings(grid: GridSpec, run: RunSpec, domain: Domain) -> Iterator[Finding]
             except SpecError as error:
                 for problem in error.problems:
                     yield Finding(("policies", name, "expert"), problem.message)
+
+
+def _policy_text(policy: GridPolicySpec) -> str:
+    """Who plays; not where an endpoint is, nor what it charges."""
+    said = policy.model_dump(mode="json", exclude_none=True)
+    for how in ("base_url", "api_key_env", "timeout_s", "price"):
+        said.get("chat", {}).pop(how, None)
+    return json.dumps(said)
 
 
 def _text(spec: Any) -> str:
