@@ -28,7 +28,7 @@ from muarl.offer import Offer
 from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
-from muarl.record import NOT_MADE, Episode, EpisodeKey, Outcome, Turn, UserReply
+from muarl.record import NOT_MADE, Episode, EpisodeKey, Outcome, Sample, Turn, UserReply
 from muarl.render import Renderer, in_convention
 from muarl.seeds import derive_seed
 from muarl.side import Side
