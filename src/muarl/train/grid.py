@@ -15,8 +15,16 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.grid import GridFound, Played, compare, played
+from muarl.evaluate.grid import (
+    Contamination,
+    GridFound,
+    Played,
+    compare,
+    contamination,
+    played,
+)
 from muarl.evaluate.held_out import evaluation_tasks
+from muarl.observe import Counters
 from muarl.record import JournalWriter, read_journal
 from muarl.scheduler import Fuse, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
@@ -37,7 +45,13 @@ from muarl.train.playing import (
     stored_user,
 )
 from muarl.train.progress import Progress
-from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
+from muarl.train.ready import (
+    files_of_run,
+    knows_training,
+    refuse_trained_tasks,
+    require_engine,
+    require_room,
+)
 from muarl.train.run_domain import refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 
@@ -137,6 +151,7 @@ async def play_grid(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    counters: Counters | None = None,
 ) -> GridFound:
     """Play what the folder's journal does not hold yet, compare, and write `grid.json`.
 
@@ -151,6 +166,7 @@ async def play_grid(
         progress: Told of each cell.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        counters: Read before and after each cell.
     """
     spec = grid.spec
     tasks = tasks_of_grid(domain, run.spec)
@@ -171,6 +187,7 @@ async def play_grid(
         for policy_name, policy in spec.policies.items():
             async with _player(domain, run.spec, grid, policy) as who:
                 for user_name, user in spec.users.items():
+                    before = None if counters is None else counters.snapshot()
                     progress.phase(f"{policy_name} with {user_name}", len(tasks) * spec.trials)
                     runner = DialogueRunner(
                         domain=domain,
@@ -203,10 +220,35 @@ async def play_grid(
                         on_group=counting(progress),
                     )
                     episodes = [episode for group in groups for episode in group.episodes]
-                    found[policy_name, user_name] = played(episodes, seed=spec.seed)
-    result = compare(spec, found)
+                    after = None if counters is None else counters.snapshot()
+                    found[policy_name, user_name] = played(
+                        episodes,
+                        seed=spec.seed,
+                        price=policy.chat.price if policy.chat is not None else None,
+                        observed=after.since(before).figures() if after and before else {},
+                    )
+    trained_on = {
+        name: _contamination(domain, grid, run.spec, policy, len(tasks))
+        for name, policy in spec.policies.items()
+    }
+    result = compare(spec, found, trained_on)
     write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
     return result
+
+
+def _contamination(
+    domain: Domain, grid: Located[GridSpec], run: RunSpec, policy: GridPolicySpec, evaluated: int
+) -> Contamination:
+    """What of the tasks a policy was trained on; rules were trained on nothing."""
+    if policy.chat is not None:
+        return contamination(evaluated, None)
+    if (folder := policy.folder()) is None:
+        return contamination(evaluated, 0)
+    model = grid.resolve(folder)
+    if not knows_training(model):
+        return contamination(evaluated, None)
+    seen = refuse_trained_tasks(run, domain, model)
+    return contamination(evaluated, 0 if seen is None else len(seen.pairs))
 
 
 def as_json(grid: GridSpec, tasks: list[TaskSpec], found: GridFound) -> dict[str, Any]:
