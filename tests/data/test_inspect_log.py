@@ -19,8 +19,7 @@ from muarl.record import Episode, EpisodeHead, EpisodeKey, Outcome, PredicateRes
 from muarl.record.codec import decode_head, encode_episode
 from muarl.testing import build_episode
 
-ROOT = Path(__file__).parents[2]
-OWN = ROOT / ".venv-inspect" / "bin" / "python"
+OWN = Path(sys.prefix) / "inspect" / "bin" / "python"
 """Where `scripts/install-inspect.sh` puts it: it has many dependencies that muarl has no use for."""
 
 READ = """\
@@ -106,7 +105,7 @@ def interpreter() -> str | None:
 def test_inspect_ai_opens_it(tmp_path: Path) -> None:
     python = interpreter()
     if python is None:
-        why = "inspect_ai is not installed: scripts/install-inspect.sh"
+        why = "inspect_ai is not installed: scripts/install-inspect.sh .venv"
         if os.environ.get("MUARL_REQUIRE_INSPECT"):
             pytest.fail(why)
         pytest.skip(why)
