@@ -113,5 +113,5 @@ def test_a_reward_or_score_that_is_no_share_is_a_record_error(number: float) -> 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at() -> None:
     data = msgspec.msgpack.encode({"record_version": 6, "unheard_of": True})
-    with pytest.raises(RecordError, match="version 5; this muarl reads up to version 4"):
+    with pytest.raises(RecordError, match="version 6; this muarl reads up to version 5"):
         decode_episode(data)

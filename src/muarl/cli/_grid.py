@@ -96,7 +96,7 @@ def run_grid(args: argparse.Namespace) -> int:
     (result,) = found
     tasks = tasks_of_grid(domain, run.spec)
     if args.json:
-        answer(json.dumps(as_json(grid.spec, tasks, result)))
+        answer(json.dumps(as_json(grid.spec, tasks, result, observed=True)))
     else:
         for line in grid_lines(grid.spec, len(tasks), run.spec.eval.split, result):
             answer(line)

@@ -221,11 +221,13 @@ async def play_grid(
                     )
                     episodes = [episode for group in groups for episode in group.episodes]
                     after = None if counters is None else counters.snapshot()
+                    seen = after.since(before).figures() if after and before else {}
+                    folder.log("observed", policy=policy_name, user=user_name, **seen)
                     found[policy_name, user_name] = played(
                         episodes,
                         seed=spec.seed,
                         price=policy.chat.price if policy.chat is not None else None,
-                        observed=after.since(before).figures() if after and before else {},
+                        observed=seen,
                     )
     trained_on = {
         name: _contamination(domain, grid, run.spec, policy, len(tasks))
@@ -251,12 +253,25 @@ def _contamination(
     return contamination(evaluated, 0 if seen is None else len(seen.pairs))
 
 
-def as_json(grid: GridSpec, tasks: list[TaskSpec], found: GridFound) -> dict[str, Any]:
-    """What `grid.json` holds."""
+def as_json(
+    grid: GridSpec, tasks: list[TaskSpec], found: GridFound, *, observed: bool = False
+) -> dict[str, Any]:
+    """What `grid.json` holds: the same whenever the same is played.
+
+    Args:
+        grid: Who was compared with whom.
+        tasks: Those that were played.
+        found: What was found.
+        observed: Also what the clock said, which is another each time.
+    """
+    said = msgspec.to_builtins(found, str_keys=True)
+    if not observed:
+        for cell in said["cells"]:
+            del cell["observed"]
     return {
         "grid": grid.model_dump(mode="json", exclude_none=True),
         "tasks": [task.id for task in tasks],
-        **msgspec.to_builtins(found, str_keys=True),
+        **said,
     }
 
 
