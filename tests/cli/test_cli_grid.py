@@ -60,9 +60,23 @@ def test_every_policy_plays_with_every_user_and_what_is_found_is_said(
         assert cell["pass_hat"]["3"]["value"] == (policy == "expert")
     assert [d["success"]["value"] for d in found["policies"]] == [1.0, 1.0]
     assert found["kept"]["asks_once"]["kept"]["value"] == 1.0
+    for (policy, _), cell in cells.items():
+        floor = {"floor": 0.0, "above": cell["success"]["value"], "says": "none found"}
+        assert floor == {
+            "floor": cell["floor"],
+            "above": cell["above_floor"]["value"],
+            "says": cell["contamination"]["says"],
+        }
+        assert cell["pass_at"]["3"]["value"] == (policy == "expert")
+        assert cell["summary"]["failures"] == ({} if policy == "expert" else {"stopped_early": 21})
+    assert "idle with own: failed: 21 stopped_early" in ending.out
+    first, _ = found["policies"]
+    assert (first["of"], first["minus"], first["differ"]) == ("expert", "idle", 7)
+    assert (first["found"], first["p"]) == ("higher", 2 / 2**7)
     # Seven tasks that are all alike do not prove what an eighth would be.
     assert found["verdict"] == "undecided"
-    assert muarl("eval", grid, "--out", out, "--overwrite", "--json").code == 0
+    told = json.loads(muarl("eval", grid, "--out", out, "--overwrite", "--json").out)
+    assert all(cell["observed"]["message_p50_ms"] > 0 for cell in told["cells"])
     assert json.loads((out / "grid.json").read_text()) == found
 
 

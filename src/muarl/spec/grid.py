@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.chat_agent import ChatPolicySpec
 from muarl.spec.run import Positive, Seed, follow
 from muarl.spec.user import UserSpec
 
@@ -30,6 +31,8 @@ class GridPolicySpec(OneOf):
     """A run's folder, relative to the grid's file: the weights that its GRPO began with."""
     expert: ExpertSpec | None = None
     """The domain's expert."""
+    chat: ChatPolicySpec | None = None
+    """A model behind an OpenAI-compatible chat endpoint, with its own tool calls."""
     trivial: Id | None = None
     """A policy without skill, such as `do_nothing`; `muarl check` names all of a domain's."""
 

@@ -15,8 +15,16 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.grid import GridFound, Played, compare, played
+from muarl.evaluate.grid import (
+    Contamination,
+    GridFound,
+    Played,
+    compare,
+    contamination,
+    played,
+)
 from muarl.evaluate.held_out import evaluation_tasks
+from muarl.observe import Counters
 from muarl.record import JournalWriter, read_journal
 from muarl.scheduler import Fuse, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
@@ -26,9 +34,24 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
+from muarl.train.playing import (
+    Player,
+    by_agents,
+    by_endpoint,
+    counting,
+    endpoint_client,
+    open_stored_user,
+    player,
+    stored_user,
+)
 from muarl.train.progress import Progress
-from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
+from muarl.train.ready import (
+    files_of_run,
+    knows_training,
+    refuse_trained_tasks,
+    require_engine,
+    require_room,
+)
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 
@@ -81,6 +104,8 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():
+        if policy.chat is not None:
+            endpoint_client(policy.chat)  # refuses a key that is not set
         if (folder := policy.folder()) is not None:
             model = grid.resolve(folder)
             await require_engine(run.spec, model)
@@ -103,7 +128,7 @@ def plan_of_grid(grid: Located[GridSpec]) -> dict[str, str]:
     policies = {
         f"grid.policies.{name}": str(grid.resolve(folder).resolve())
         if (folder := policy.folder()) is not None
-        else _text(policy)
+        else _policy_text(policy)
         for name, policy in grid.spec.policies.items()
     }
     return policies | {f"grid.users.{name}": _text(user) for name, user in grid.spec.users.items()}
@@ -129,6 +154,7 @@ async def play_grid(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    counters: Counters | None = None,
 ) -> GridFound:
     """Play what the folder's journal does not hold yet, compare, and write `grid.json`.
 
@@ -143,6 +169,7 @@ async def play_grid(
         progress: Told of each cell.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        counters: Read before and after each cell.
     """
     spec = grid.spec
     tasks = tasks_of_grid(domain, run.spec)
@@ -163,6 +190,7 @@ async def play_grid(
         for policy_name, policy in spec.policies.items():
             async with _player(domain, run.spec, grid, policy) as who:
                 for user_name, user in spec.users.items():
+                    before = None if counters is None else counters.snapshot()
                     progress.phase(f"{policy_name} with {user_name}", len(tasks) * spec.trials)
                     runner = DialogueRunner(
                         domain=domain,
@@ -195,18 +223,58 @@ async def play_grid(
                         on_group=counting(progress),
                     )
                     episodes = [episode for group in groups for episode in group.episodes]
-                    found[policy_name, user_name] = played(episodes, seed=spec.seed)
-    result = compare(spec, found)
+                    after = None if counters is None else counters.snapshot()
+                    seen = after.since(before).figures() if after and before else {}
+                    folder.log("observed", policy=policy_name, user=user_name, **seen)
+                    found[policy_name, user_name] = played(
+                        episodes,
+                        seed=spec.seed,
+                        price=policy.chat.price if policy.chat is not None else None,
+                        observed=seen,
+                    )
+    trained_on = {
+        name: _contamination(domain, grid, run.spec, policy, len(tasks))
+        for name, policy in spec.policies.items()
+    }
+    result = compare(spec, found, trained_on)
     write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
     return result
 
 
-def as_json(grid: GridSpec, tasks: list[TaskSpec], found: GridFound) -> dict[str, Any]:
-    """What `grid.json` holds."""
+def _contamination(
+    domain: Domain, grid: Located[GridSpec], run: RunSpec, policy: GridPolicySpec, evaluated: int
+) -> Contamination:
+    """What of the tasks a policy was trained on; rules were trained on nothing."""
+    if policy.chat is not None:
+        return contamination(evaluated, None)
+    if (folder := policy.folder()) is None:
+        return contamination(evaluated, 0)
+    model = grid.resolve(folder)
+    if not knows_training(model):
+        return contamination(evaluated, None)
+    seen = refuse_trained_tasks(run, domain, model)
+    return contamination(evaluated, 0 if seen is None else len(seen.pairs))
+
+
+def as_json(
+    grid: GridSpec, tasks: list[TaskSpec], found: GridFound, *, observed: bool = False
+) -> dict[str, Any]:
+    """What `grid.json` holds: the same whenever the same is played.
+
+    Args:
+        grid: Who was compared with whom.
+        tasks: Those that were played.
+        found: What was found.
+        observed: Also what the clock said, which is another each time.
+    """
+    said = msgspec.to_builtins(found, str_keys=True)
+    if not observed:
+        for cell in said["cells"]:
+            del cell["observed"]
     return {
         "grid": grid.model_dump(mode="json", exclude_none=True),
         "tasks": [task.id for task in tasks],
-        **msgspec.to_builtins(found, str_keys=True),
+        **said,
     }
 
 
@@ -215,6 +283,9 @@ async def _player(
     domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec
 ) -> AsyncIterator[Player]:
     folder, expert, trivial = policy.folder(), policy.expert, policy.trivial
+    if policy.chat is not None:
+        yield by_endpoint(domain, run, policy.chat, judged=True)
+        return
     if folder is not None:
         async with player(domain, run, grid.resolve(folder)) as who:
             yield who
@@ -259,6 +330,14 @@ def _findings(grid: GridSpec, run: RunSpec, domain: Domain) -> Iterator[Finding]
             except SpecError as error:
                 for problem in error.problems:
                     yield Finding(("policies", name, "expert"), problem.message)
+
+
+def _policy_text(policy: GridPolicySpec) -> str:
+    """Who plays; not where an endpoint is, nor what it charges."""
+    said = policy.model_dump(mode="json", exclude_none=True)
+    for how in ("base_url", "api_key_env", "timeout_s", "price"):
+        said.get("chat", {}).pop(how, None)
+    return json.dumps(said)
 
 
 def _text(spec: Any) -> str:
