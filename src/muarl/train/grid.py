@@ -109,7 +109,7 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
         if (folder := policy.folder()) is not None:
             model = grid.resolve(folder)
             await require_engine(run.spec, model)
-            refuse_trained_tasks(run.spec, domain, model)
+            refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
     return domain
 
@@ -233,7 +233,7 @@ async def play_grid(
                         observed=seen,
                     )
     trained_on = {
-        name: _contamination(domain, grid, run.spec, policy, len(tasks))
+        name: _contamination(domain, grid, run, policy, len(tasks))
         for name, policy in spec.policies.items()
     }
     result = compare(spec, found, trained_on)
@@ -242,7 +242,11 @@ async def play_grid(
 
 
 def _contamination(
-    domain: Domain, grid: Located[GridSpec], run: RunSpec, policy: GridPolicySpec, evaluated: int
+    domain: Domain,
+    grid: Located[GridSpec],
+    run: Located[RunSpec],
+    policy: GridPolicySpec,
+    evaluated: int,
 ) -> Contamination:
     """What of the tasks a policy was trained on; rules were trained on nothing."""
     if policy.chat is not None:
