@@ -74,7 +74,7 @@ def _misread(episode: Episode) -> bool:
     """A value taken from a result under one name, and given to a tool under another."""
     known: defaultdict[str, set[str]] = defaultdict(set)
     for turn in episode.turns:
-        for call in turn.message.tool_calls:
+        for call in turn.calls:
             for name, value in _named(call.arguments):
                 elsewhere = any(value in values for other, values in known.items() if other != name)
                 if name in known and value not in known[name] and elsewhere:
@@ -89,7 +89,7 @@ def _misread(episode: Episode) -> bool:
 def _ignored_an_error(episode: Episode) -> bool:
     """The last answer of a tool was an error, and the agent only spoke after it."""
     calls = [(result.name, result.is_error) for turn in episode.turns for result in turn.results]
-    said_after = bool(episode.turns) and not episode.turns[-1].message.tool_calls
+    said_after = bool(episode.turns) and not episode.turns[-1].calls
     return bool(calls) and calls[-1][1] and said_after and not episode.outcome.is_truncated
 
 

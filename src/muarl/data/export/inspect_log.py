@@ -114,10 +114,10 @@ def _messages(episode: Episode) -> Iterator[dict[str, Any]]:
     for message in (*with_rules(episode.system), Message("user", episode.opening.text)):
         yield {"role": message.role, "content": message.content}
     for turn in episode.turns:
-        calls = [_call(call) for call in turn.message.tool_calls]
-        said = {"role": "assistant", "content": turn.message.content, "source": "generate"}
+        calls = [_call(call) for call in turn.calls]
+        said = {"role": "assistant", "content": turn.said, "source": "generate"}
         yield said | ({"tool_calls": calls} if calls else {})
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+        for call, result in zip(turn.calls, turn.results, strict=False):
             yield _answer(call, result)
         if turn.reply is not None and turn.reply.text:
             yield {"role": "user", "content": turn.reply.text}
