@@ -167,7 +167,7 @@ def test_what_users_faults_took_out_of_a_cell_is_said_with_its_task() -> None:
     spec = GridSpec.model_validate(yaml.safe_load(GRID) | {"gain": None})
     lost = structs.replace(build_episode(outcome=Outcome.USER_FAULT), breach="leak")
     found = {
-        (policy, user): played([build_episode(), lost] if user == "own" else [build_episode()])
+        (policy, user): played({0: [build_episode(), lost] if user == "own" else [build_episode()]})
         for policy in spec.policies
         for user in spec.users
     }
