@@ -119,7 +119,7 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
 
     yield (
         f"{len(grid.policies)} policies with {len(grid.users)} users: {num_tasks} tasks of "
-        f"{split}, {grid.trials} dialogues on each"
+        f"{split}, {grid.trials * len(grid.every_seed)} dialogues on each"
     )
     ks = [k for k in found.cells[0].pass_hat if k > 1]
     has_floor = any(cell.above_floor is not None for cell in found.cells)
@@ -163,6 +163,8 @@ def _beside(cell: Cell) -> Iterator[str]:
     """What belongs beside a cell's success, where there is something to say."""
     from muarl.cli._status import why_failed
 
+    if len(cell.by_seed) > 1:
+        yield ", ".join(f"seed {seed} {_number(share)}" for seed, share in cell.by_seed.items())
     yield from why_failed(cell.summary.failures)
     if cell.contamination is not None and cell.contamination.seen != 0:
         yield f"contamination {cell.contamination.says}"

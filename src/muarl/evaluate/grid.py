@@ -14,7 +14,7 @@ from muarl.evaluate.comparison import Comparison, compared
 from muarl.evaluate.paired import FourCells, GainKept, Verdict, gain_kept, overall
 from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.spent import Spent, spent
-from muarl.evaluate.statistics import Interval, above_floor
+from muarl.evaluate.statistics import Interval, above_floor, success_rate
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
 from muarl.record import Episode
 from muarl.spec.chat_agent import PriceSpec
@@ -29,12 +29,14 @@ class Played(NamedTuple):
         summary: Of the same episodes, faults counted.
         spent: Tokens and cost, of a model behind an endpoint.
         observed: What was measured as it played.
+        by_seed: Seed to success with it.
     """
 
     trials: Trials
     summary: EvalSummary
     spent: Spent | None = None
     observed: Mapping[str, Any] = MappingProxyType({})
+    by_seed: Mapping[int, Interval] = MappingProxyType({})
 
 
 class Contamination(msgspec.Struct, frozen=True):
@@ -80,7 +82,8 @@ class Cell(msgspec.Struct, frozen=True):
         contamination: What of the tasks it was trained on; None where nobody looked.
         spent: Tokens and cost, of a model behind an endpoint.
         observed: What was measured as it played: tokens and messages per second, how long a message took
-            (`message_p50_ms`, `message_p99_ms`); empty where nothing was played anew.
+            (`message_p50_ms`, `message_p99_ms`); with several seeds, as it played with the last.
+        by_seed: Seed to success with it; all else is over the dialogues of all seeds.
     """
 
     policy: str
@@ -94,6 +97,7 @@ class Cell(msgspec.Struct, frozen=True):
     contamination: Contamination | None = None
     spent: Spent | None = None
     observed: dict[str, Any] = {}
+    by_seed: dict[int, Interval] = {}
 
 
 class Difference(Comparison, frozen=True, kw_only=True):
@@ -129,19 +133,36 @@ class GridFound(msgspec.Struct, frozen=True):
 
 
 def played(
-    episodes: Sequence[Episode],
+    by_seed: Mapping[int, Sequence[Episode]],
     *,
     seed: int = 0,
     price: PriceSpec | None = None,
-    observed: dict[str, Any] | None = None,
+    observed: Mapping[str, Any] | None = None,
 ) -> Played:
-    """Keep of episodes what the grid needs."""
+    """Keep of episodes what the grid needs.
+
+    Args:
+        by_seed: Seed to what was played with it.
+        seed: Draws bootstraps.
+        price: Of a model behind an endpoint.
+        observed: What was measured as it played.
+    """
+    episodes = [episode for of_seed in by_seed.values() for episode in of_seed]
+    return Played(
+        _trials(episodes),
+        summarise(episodes, seed=seed),
+        spent(episodes, price),
+        observed or {},
+        {seed: success_rate(_trials(of_seed)) for seed, of_seed in by_seed.items()},
+    )
+
+
+def _trials(episodes: Sequence[Episode]) -> Trials:
     trials: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         if not episode.outcome.is_fault and episode.reward is not None:
             trials[episode.key.task_id].append(succeeded(episode))
-    summary = summarise(episodes, seed=seed)
-    return Played(dict(trials), summary, spent(episodes, price), observed or {})
+    return dict(trials)
 
 
 def compare(
@@ -189,6 +210,7 @@ def compare(
                 contamination=(trained_on or {}).get(policy),
                 spent=cell.spent,
                 observed=dict(cell.observed),
+                by_seed=dict(cell.by_seed),
             )
             for (policy, user), cell in found.items()
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from muarl.evaluate.grid import (
 )
 from muarl.evaluate.held_out import evaluation_tasks
 from muarl.observe import Counters
-from muarl.record import JournalWriter, read_journal
+from muarl.record import Episode, JournalWriter, read_journal
 from muarl.scheduler import Fuse, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
@@ -106,8 +107,7 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     for policy in grid.spec.policies.values():
         if policy.chat is not None:
             endpoint_client(policy.chat)  # refuses a key that is not set
-        if (folder := policy.folder()) is not None:
-            model = grid.resolve(folder)
+        for model in _folders(grid, policy):
             await require_engine(run.spec, model)
             refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
@@ -126,11 +126,12 @@ def tasks_of_grid(domain: Domain, run: RunSpec) -> list[TaskSpec]:
 def plan_of_grid(grid: Located[GridSpec]) -> dict[str, str]:
     """What makes a grid beside its run: a resumed one must say the same."""
     policies = {
-        f"grid.policies.{name}": str(grid.resolve(folder).resolve())
-        if (folder := policy.folder()) is not None
-        else _policy_text(policy)
+        f"grid.policies.{name}": ", ".join(str(f.resolve()) for f in _folders(grid, policy))
+        or _policy_text(policy)
         for name, policy in grid.spec.policies.items()
     }
+    if grid.spec.seeds is not None:
+        policies["grid.seeds"] = str(grid.spec.seeds)
     return policies | {f"grid.users.{name}": _text(user) for name, user in grid.spec.users.items()}
 
 
@@ -141,8 +142,14 @@ def files_of_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> list[Path]:
         for user in grid.spec.users.values()
         for path in files_of_run(replace(run, spec=run.spec.model_copy(update={"user": user})))
     ]
-    folders = [policy.folder() for policy in grid.spec.policies.values()]
-    return [*of_users, *(grid.resolve(folder) for folder in folders if folder is not None)]
+    policies = grid.spec.policies.values()
+    return [*of_users, *(folder for policy in policies for folder in _folders(grid, policy))]
+
+
+def _folders(grid: Located[GridSpec], policy: GridPolicySpec) -> list[Path]:
+    """Where the weights of a policy are, one folder for each seed that has its own; none of rules."""
+    named = (policy.folder(seed) for seed in grid.spec.every_seed)
+    return list(dict.fromkeys(grid.resolve(folder) for folder in named if folder is not None))
 
 
 async def play_grid(
@@ -188,50 +195,56 @@ async def play_grid(
         }
         refuse_another_domain(domain, done.values())
         for policy_name, policy in spec.policies.items():
-            async with _player(domain, run.spec, grid, policy) as who:
-                for user_name, user in spec.users.items():
-                    before = None if counters is None else counters.snapshot()
-                    progress.phase(f"{policy_name} with {user_name}", len(tasks) * spec.trials)
-                    runner = DialogueRunner(
-                        domain=domain,
-                        tasks=tasks,
-                        renderer=who.renderer,
-                        limits=who.limits,
-                        user=user,
-                        policy_for=who.policy_for,
-                        temperature=spec.temperature,
-                        observer=observer,
-                        load=who.load,
-                        users_drawn_in=_USERS,
-                        user_model=user_model,
-                    )
-                    keys = episode_keys(
-                        tasks,
-                        run_seed=spec.seed,
-                        phase=grid_phase(policy_name, user_name),
-                        group_size=spec.trials,
-                    )
-                    groups = await run_round(
-                        keys,
-                        runner,
-                        limits=bounds(limits),
-                        journal=journal,
-                        done=done,
-                        stop=stop,
-                        fuse=fuse,
-                        observer=observer,
-                        on_group=counting(progress),
-                    )
-                    episodes = [episode for group in groups for episode in group.episodes]
-                    after = None if counters is None else counters.snapshot()
-                    seen = after.since(before).figures() if after and before else {}
-                    folder.log("observed", policy=policy_name, user=user_name, **seen)
-                    found[policy_name, user_name] = played(
-                        episodes,
-                        seed=spec.seed,
-                        price=policy.chat.price if policy.chat is not None else None,
-                        observed=seen,
-                    )
+            price = policy.chat.price if policy.chat is not None else None
+            episodes: defaultdict[str, dict[int, list[Episode]]] = defaultdict(dict)
+            seen: dict[str, dict[str, Any]] = {}
+            for seed in spec.every_seed:
+                async with _player(domain, run.spec, grid, policy, seed) as who:
+                    for user_name, user in spec.users.items():
+                        before = None if counters is None else counters.snapshot()
+                        of_seed = f", seed {seed}" if spec.seeds else ""
+                        words = f"{policy_name} with {user_name}{of_seed}"
+                        progress.phase(words, len(tasks) * spec.trials)
+                        runner = DialogueRunner(
+                            domain=domain,
+                            tasks=tasks,
+                            renderer=who.renderer,
+                            limits=who.limits,
+                            user=user,
+                            policy_for=who.policy_for,
+                            temperature=spec.temperature,
+                            observer=observer,
+                            load=who.load,
+                            users_drawn_in=_USERS,
+                            user_model=user_model,
+                        )
+                        keys = episode_keys(
+                            tasks,
+                            run_seed=seed,
+                            phase=grid_phase(policy_name, user_name),
+                            group_size=spec.trials,
+                        )
+                        groups = await run_round(
+                            keys,
+                            runner,
+                            limits=bounds(limits),
+                            journal=journal,
+                            done=done,
+                            stop=stop,
+                            fuse=fuse,
+                            observer=observer,
+                            on_group=counting(progress),
+                        )
+                        episodes[user_name][seed] = [e for group in groups for e in group.episodes]
+                        if counters is not None and before is not None:
+                            observed = counters.snapshot().since(before).figures()
+                            seen[user_name] = observed  # of several seeds, the last
+                            about = {"policy": policy_name, "user": user_name, "seed": seed}
+                            folder.log("observed", **about, **observed)
+            for user_name, by_seed in episodes.items():
+                found[policy_name, user_name] = played(
+                    by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
+                )
     trained_on = {
         name: _contamination(domain, grid, run, policy, len(tasks))
         for name, policy in spec.policies.items()
@@ -251,13 +264,12 @@ def _contamination(
     """What of the tasks a policy was trained on; rules were trained on nothing."""
     if policy.chat is not None:
         return contamination(evaluated, None)
-    if (folder := policy.folder()) is None:
-        return contamination(evaluated, 0)
-    model = grid.resolve(folder)
-    if not knows_training(model):
+    models = _folders(grid, policy)
+    if not all(map(knows_training, models)):
         return contamination(evaluated, None)
-    seen = refuse_trained_tasks(run, domain, model)
-    return contamination(evaluated, 0 if seen is None else len(seen.pairs))
+    found = (refuse_trained_tasks(run, domain, model) for model in models)
+    pairs = {task for seen in found if seen is not None for task in seen.pairs}
+    return contamination(evaluated, len(pairs))
 
 
 def as_json(
@@ -284,9 +296,9 @@ def as_json(
 
 @asynccontextmanager
 async def _player(
-    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec
+    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec, seed: int
 ) -> AsyncIterator[Player]:
-    folder, expert, trivial = policy.folder(), policy.expert, policy.trivial
+    folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
     if policy.chat is not None:
         yield by_endpoint(domain, run, policy.chat, judged=True)
         return
