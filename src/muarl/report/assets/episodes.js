@@ -1,7 +1,7 @@
 // All episodes: a list with filters, and what is opened of it. A source finds and opens them: the page
 // itself (embedded.js), or the server of `muarl view` (served.js).
 
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 const EMPTY_QUERY = { phase: "", verdict: "", outcome: "", persona: "", user: "", tool: "", iteration: "", above: "", least: "", most: "", text: "", order: "" };
 const VERDICT_NAMES = { passed: "1: passed", failed: "below 1: failed", fault: "none: fault" };
 const ABOVE_NAMES = { above: "better than its group", below: "worse than its group", level: "as its group" };
@@ -109,6 +109,7 @@ function episodesSection(source, name) {
     } else if (state.rows.length) {
       await open((state.rows.find((row) => row.readable !== false) || state.rows[0]).id, false);
     }
+    performance.mark("ready");
     section.dataset.ready = "";
   };
   // What is packed in the page lies behind this script.
