@@ -97,7 +97,7 @@ async def look(page: Page) -> dict[str, Any]:
         "first_paint_s": paint / 1000,
         "ready_s": ready / 1000,
         "first_search_ms": first_search,
-        "filters_ms": {name: ms for name, ms in took},
+        "filters_ms": dict(took),
         "complaints": page.complaints,
     }
 

@@ -6,7 +6,7 @@ The folder's form:
     versions.json         any JSON object
     metrics.jsonl         one JSON object a line; its `kind` says what it holds
     episodes.journal      finished episodes
-    learned.jsonl         what updates made of single episodes, see `muarl.report.learned`
+    learned.jsonl         what updates made of single episodes, see `muarl.record.learned`
     grid.json             of a grid: what was found
     model/                tokenizer.json and, once saved, model.safetensors
 

@@ -30,11 +30,11 @@ from msgspec import structs
 from muarl.errors import MuarlError, RecordError, SetupError
 from muarl.own_folder import own_folder
 from muarl.record import read_at
+from muarl.record.learned import FILE as LEARNED
+from muarl.record.learned import Learned, read_learned
 from muarl.report.forms import dialogue_form, samples_form, tools_form
 from muarl.report.html_page import html_page
 from muarl.report.index import EpisodeIndex, Query
-from muarl.report.learned import FILE as LEARNED
-from muarl.report.learned import Learned, read_learned
 from muarl.report.page import about
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
