@@ -15,6 +15,8 @@ base/                with adapters: the weights that the run began with; model/ 
 best/                the same of the iteration that did best in validation, under its number
 checkpoint/          weights (or adapters), optimizer and counters, for --resume
 user_model/          likewise of users who are a model: tokenizer and weights,
+user_cold_start/     those that their GRPO began with,
+user_base/           with adapters: those that the run began with,
 user_checkpoint/     checkpoints, and
 user_past/           weights of past users
 grid.json            of a grid: what was found
@@ -86,6 +88,8 @@ class RunFolder:
         self.best = path / "best"
         self.checkpoint = path / "checkpoint"
         self.user_model = path / "user_model"
+        self.cold_user = path / "user_cold_start"
+        self.user_base = path / "user_base"
         self.user_checkpoint = path / "user_checkpoint"
         self.user_past = path / "user_past"
         self.batches = BatchLog(path / "batches.jsonl")
