@@ -203,9 +203,12 @@ class _Reader:
             self._true |= entities(fact.value)
             if fact.disclose != "never":
                 self._known |= entities(fact.value)
-        self._alternatives = {
-            fact for goal in transcript.goals for fact in set(goal.instead) - set(goal.facts)
-        }
+        self._alternatives = [set(goal.instead) - set(goal.facts) for goal in transcript.goals]
+        self._replaced: set[int] = set()
+        self._change_told = False
+        """She said that she changes her mind, and has not told to what yet."""
+        self._insists = False
+        """Her last turn objects to a refusal, or to word that something is done."""
         self._settled = [False] * len(transcript.goals)
         self._announced = [False] * len(transcript.goals)
         self._heard: AgentTurn | None = None
@@ -229,15 +232,18 @@ class _Reader:
         for use in line.uses:
             self._known |= entities(use.result)
         self._fulfil(line.uses)
+        cues = in_answer(user_cues(line.text), self._heard_cues())
+        settling = self._heard.cues & {"refuse", "done"} if self._heard is not None else ()
+        self._insists = "object" in cues and bool(settling)
         turn = UserTurn(
             index=self._num_user,
             text=line.text,
             words=words(line.text),
-            cues=in_answer(user_cues(line.text), self._heard_cues()),
+            cues=cues,
             tells=tells,
             first=first,
             unasked=unasked,
-            replaces=bool(self._alternatives & set(first)),
+            replaces=self._replaces(set(first), cues),
             ungrounded=frozenset(entities(line.text) - self._known - self._owned(tells)),
             heard=self._heard,
             stop=line.stop,
@@ -250,6 +256,16 @@ class _Reader:
         self._asked -= {fact.id for fact in first}
         self._num_user += 1
         return turn
+
+    def _replaces(self, first: set[Fact], cues: frozenset[str]) -> bool:
+        """Whether a turn turns to what a request may become: once for each, however many turns tell it."""
+        turns_to = {
+            place for place, others in enumerate(self._alternatives) if others & first
+        } - self._replaced
+        self._replaced |= turns_to
+        was_told = self._change_told
+        self._change_told = not turns_to and (was_told or "change" in cues)
+        return bool(turns_to) and not was_told
 
     def agent(self, line: Line) -> AgentTurn:
         cues = set(agent_cues(line.text))
@@ -333,10 +349,11 @@ class _Reader:
 
         The user sees no tools: told that it is done, she has no reason to stay. A message that says
         so announces a request that is fulfilled already, if there is one; else it settles the next.
+        To a user who objects to it, it is said again of the same request.
         """
         goals = self._transcript.goals
         self._fulfil(line.uses)
-        if not cues & {"done", "refuse", "transfer"}:
+        if not cues & {"done", "refuse", "transfer"} or (self._insists and "transfer" not in cues):
             return
         if "transfer" in cues:
             self._settled = [True] * len(goals)

@@ -189,6 +189,9 @@ class DomainSpec(Spec):
     more the dialogue ends as truncated, once those calls are answered. Left out: no limit but the run's."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
+    shared: list[str] = []
+    """Parts of the world whose records the tasks of every split may name, such as a catalogue or a
+    timetable: `classes` for what lies in `classes`. All other records are of one split alone."""
     device: DeviceSpec | None = None
     """What the user can do herself, with tools of her own: dual control."""
     tasks: TaskSourceSpec = TaskSourceSpec(files=["tasks.yaml"])

@@ -68,7 +68,7 @@ class LlmUserSpec(SpokenUserSpec):
 
     base_url: EndpointUrl
     """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
+    model: Annotated[str, Field(min_length=1)]
     """Model name sent to the endpoint."""
     api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""

@@ -32,7 +32,7 @@ from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import try_users
+from muarl.train.run_domain import placed, try_users
 from muarl.train.run_folder import RunFolder
 
 PHASE = "synth"
@@ -59,8 +59,9 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domai
     split = synth.spec.split
     if split not in domain.splits:
         synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
-    users = (user for _, user in synth.spec.user.users())
-    try_users(domain, users, domain.tasks(split))
+    for pooled, user in synth.spec.user.users():
+        with placed(synth, ("user",), pooled):
+            try_users(domain, [user], domain.tasks(split))
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
