@@ -5,6 +5,7 @@ versions.json        muarl, Python, libraries, machine
 plan.json            of a rollout: who played, and which shard it is
 domain.json          what the domain is made of, part by part, in hashes
 metrics.jsonl        one JSON object per line; see `log`
+now.json             where it stands, once a second, for `muarl top`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 learned.jsonl        what updates made of single episodes; see `muarl.record.learned`
