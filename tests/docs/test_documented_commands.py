@@ -111,6 +111,8 @@ ELSEWHERE = {
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
     ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",
     ".venv/bin/muarl check domains/tickets": "likewise",
+    ".venv/bin/muarl view runs/quickstart": "serves until Ctrl-C; tests/report/test_serving.py asks it",
+    ".venv/bin/python benchmarks/report.py --json": "takes minutes; its parts are tests/report",
     "python benchmarks/user_metrics.py --json": "its parts are tests/measure",
     "python benchmarks/quickstart.py --json": "takes half an hour; its parts are tested",
 }

@@ -48,7 +48,10 @@ async def ready(page: Page) -> None:
 
 async def settled(page: Page) -> None:
     """What was clicked has been drawn."""
-    await page.ask("new Promise(done => setTimeout(() => requestAnimationFrame(done), 60))")
+    await page.ask(
+        "(async () => { while (document.querySelector('[aria-busy=true]'))"
+        " await new Promise(done => setTimeout(done, 10)); })()"
+    )
 
 
 async def count(page: Page, selector: str) -> int:
@@ -117,7 +120,8 @@ async def work_with(page: Page) -> dict[str, Any]:
     )
     search = (
         "async (words) => { const i = document.querySelector('.filters input'); i.value = words;"
-        " i.dispatchEvent(new Event('input')); await new Promise(done => setTimeout(done, 100));"
+        " i.dispatchEvent(new Event('input'));"
+        " while (document.querySelector('[aria-busy=true]')) await new Promise(done => setTimeout(done, 10));"
         " return document.querySelectorAll('.list .row').length; }"
     )
     seen["found"] = [
@@ -366,7 +370,6 @@ async def choose(page: Page, name: str, value: str) -> list[str]:
         " f.dispatchEvent(new Event(f.tagName === 'SELECT' ? 'change' : 'input')); })()"
     )
     await settled(page)
-    await settled(page)
     return await page.ask("[...document.querySelectorAll('.list .row')].map(r => r.className)")
 
 
@@ -386,7 +389,7 @@ def test_the_served_page_runs_nothing_of_a_run_either(tmp_path):
         seen["failed"] = await choose(page, "verdict", "failed")
         seen["trained"] = await choose(page, "phase", "train")
         await page.ask("document.querySelector('.list .row').click()")
-        await until_there(page, ".chip:enabled")
+        await settled(page)
         await page.ask("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         for colour in ("mask", "advantage", "version"):
             await page.ask(

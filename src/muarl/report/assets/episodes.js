@@ -28,15 +28,19 @@ function episodesSection(source, name) {
   };
   const show = async (focus) => {
     const turn = ++state.opening;
+    reader.setAttribute("aria-busy", "true");
     mark();
     let all;
     try {
       all = await Promise.all([state.open, ...state.beside].map((id) => source.open(id)));
     } catch (error) {
-      if (turn === state.opening) reader.replaceChildren(h("p", { class: "empty" }, error.message));
+      if (turn !== state.opening) return;
+      reader.replaceChildren(h("p", { class: "empty" }, error.message));
+      reader.setAttribute("aria-busy", "false");
       return;
     }
     if (turn !== state.opening) return;  // another one was opened meanwhile
+    reader.setAttribute("aria-busy", "false");
     viewer.classList.toggle("comparing", all.length > 1);
     const siblings = siblingsView(all[0], state.beside, toggle);
     const back = h("button", { type: "button", class: "small", on: { click: () => { state.beside = []; show(true); } } }, "← back to the list");
@@ -67,14 +71,16 @@ function episodesSection(source, name) {
   };
   const refresh = async (from = 0) => {
     const turn = ++state.asked;
+    list.setAttribute("aria-busy", "true");
     let found;
     try {
       found = await source.find(state.query, from, ROWS_AT_ONCE, (note) => { count.textContent = note; });
     } catch (error) {
-      count.textContent = error.message;
+      if (turn === state.asked) count.textContent = error.message;
       return;
     }
     if (turn !== state.asked) return;
+    list.setAttribute("aria-busy", "false");
     list.querySelector(".morerows")?.remove();
     if (!from) { buttons.clear(); list.replaceChildren(); }
     draw(found.rows, from);
