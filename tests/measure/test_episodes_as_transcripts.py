@@ -101,3 +101,11 @@ def test_who_played_in_a_grid_is_who_its_phase_names(episodes: list[Episode]) ->
         episode = structs.replace(episodes[0], key=key, user=of_pool)
         (found,) = reader.read([episode])
         assert (found.user, found.policy) == (user, policy)
+
+
+def test_a_change_that_a_knob_made_is_no_unscripted_one(episodes: list[Episode]) -> None:
+    first = episodes[0]
+    opening = structs.replace(first.opening, knobs=("withhold", "change_request"))
+    (found,) = EpisodeReader(desk()).read([structs.replace(first, opening=opening)])
+    assert found.told_to_change == 1
+    assert next(EpisodeReader(desk()).read([first])).told_to_change == 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from measure_kit import CITY, DO, EMAIL, ORDER, PIN, items, said, value
+from msgspec import structs
 
 from muarl.measure import View
 from muarl.measure.transcript import Fact, Goal, ToolUse
@@ -171,6 +172,9 @@ def test_a_change_that_is_told_in_two_turns_is_one() -> None:
         )
         assert value("unscripted_change", changed) == 0, change
         assert value("turn_of_change", changed) == 1, change
+    told = structs.replace(changed, changes_mind=False)
+    assert value("unscripted_change", told) == 1
+    assert value("unscripted_change", structs.replace(told, told_to_change=1)) == 0, "by a knob"
     never = said(
         "Send my order to lima.", "Which order?", "X24.", "[do] Done.", "Bye. ###", goals=goals
     )

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from lora_kit import needs_peft
 from short_run import break_off, carry_out
-from test_user_training import FAST, HERS, TINY, UNGUARDED, write_shop
+from test_grpo_runs import TOLERANCE, needs_vllm
+from test_user_training import FAST, HERS, TINY, UNGUARDED, trained, write_shop
 from transformers import AutoModelForCausalLM
 
 from muarl.errors import RecordError
@@ -53,6 +54,24 @@ def test_her_adapters_are_trained_and_what_is_kept_of_her_is_plain(
     newest = max((out / "user_checkpoint").iterdir())
     assert (newest / "adapter_model.safetensors").is_file()
     assert not (newest / "model.safetensors").exists()
+
+
+@pytest.mark.vllm
+@pytest.mark.slow
+@needs_vllm
+@pytest.mark.timeout(1800)
+def test_on_vllm_she_says_what_her_newest_adapters_would(tmp_path: Path) -> None:
+    model = {"tiny": TINY, "lora": {"rank": 8, "alpha": 32}}
+    hers = {**HERS, "model": model, "cold_start": FAST, "engine": "vllm"}
+    run_file = write_shop(tmp_path, user=UNGUARDED, user_model=hers)
+    rounds = carry_out(run_file, tmp_path / "out")
+    for line in (line["user_model"] for line in rounds):
+        assert line["token_drift"] == 0
+        assert line["sync_gap"] <= TOLERANCE["vllm"]
+        assert line["first_ratio_mean"] == pytest.approx(1, abs=TOLERANCE["vllm"])
+        assert line["max_logprob_gap"] <= TOLERANCE["vllm"]
+    spans = [s for e in trained(run_file) for sample in e.user_samples for s in sample.spans]
+    assert {span.policy_version for span in spans} == {0, 1}
 
 
 @pytest.mark.parametrize("ahead", [False, True])

@@ -19,6 +19,9 @@ from muarl.suite import AnyDomain
 _MOST_VALUES = 64
 """A slot with more values than this is no choice among words; its values are told by their shape."""
 
+_CHANGE = "change_request"
+"""The knob that has her change her mind."""
+
 _CUES = ("confirm", "refuse", "done")
 
 
@@ -63,6 +66,7 @@ class EpisodeReader:
             outcome=episode.outcome.value,
             reward=episode.reward,
             sampled_tokens=episode.num_sampled,
+            told_to_change=sum(reply.knobs.count(_CHANGE) for reply in episode.replies()),
         )
 
     def before(self, task: TaskSpec, persona: str) -> Transcript:

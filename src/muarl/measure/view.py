@@ -6,17 +6,17 @@ What was said is matched with what the user knows. All by the words, the ledger 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, user_cues
+from muarl.measure.settling import Settling
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import plain, shape, words
 from muarl.record import Outcome
 from muarl.spoken import read, says
 from muarl.spoken.naming import entities
-from muarl.world.compare import equal
 
 OPENING = "opening"
 """State of the dialogue when the user speaks first."""
@@ -209,10 +209,8 @@ class _Reader:
         """She said that she changes her mind, and has not told to what yet."""
         self._insists = False
         """Her last turn objects to a refusal, or to word that something is done."""
-        self._settled = [False] * len(transcript.goals)
-        self._announced = [False] * len(transcript.goals)
+        self._settling = Settling(transcript.goals)
         self._heard: AgentTurn | None = None
-        self._made: dict[int, list[ToolUse]] = {}
         self._num_user = 0
 
     def user(self, line: Line) -> UserTurn:
@@ -231,7 +229,7 @@ class _Reader:
         )
         for use in line.uses:
             self._known |= entities(use.result)
-        self._fulfil(line.uses)
+        self._settling.used(line.uses)
         cues = in_answer(user_cues(line.text), self._heard_cues())
         settling = self._heard.cues & {"refuse", "done"} if self._heard is not None else ()
         self._insists = "object" in cues and bool(settling)
@@ -247,7 +245,7 @@ class _Reader:
             ungrounded=frozenset(entities(line.text) - self._known - self._owned(tells)),
             heard=self._heard,
             stop=line.stop,
-            unsettled=self._settled.count(False),
+            unsettled=self._settling.settled.count(False),
             tag=line.act,
             uses=line.uses,
         )
@@ -278,7 +276,8 @@ class _Reader:
             cues.add("ask")
         for use in line.uses:
             self._true |= entities(use.result)
-        self._settle(line, cues)
+        self._settling.used(line.uses)
+        self._settling.said(cues, again=self._insists)
         turn = AgentTurn(
             text=line.text,
             words=words(line.text),
@@ -286,7 +285,7 @@ class _Reader:
             asks_for=asks_for,
             false=self._false(line.text, asks_for),
             uses=line.uses,
-            settles=self._settled.count(True),
+            settles=self._settling.settled.count(True),
         )
         self._asked.update(asks_for)
         self._known |= entities(line.text)
@@ -333,40 +332,6 @@ class _Reader:
                     found.add(other)
         return frozenset(found)
 
-    def _fulfil(self, uses: Iterable[ToolUse]) -> None:
-        """Requests all of whose calls were made are settled, whoever made them."""
-        for use in uses:
-            if use.failed:
-                continue
-            for at, goal in enumerate(self._transcript.goals):
-                if not self._settled[at] and any(_same(use, call) for call in goal.calls):
-                    made = self._made.setdefault(at, [])
-                    made.append(use)
-                    self._settled[at] = all(any(_same(u, c) for u in made) for c in goal.calls)
-
-    def _settle(self, line: Line, cues: set[str]) -> None:
-        """Requests are settled by what fulfils them, by a refusal, or by word that they are done.
-
-        The user sees no tools: told that it is done, she has no reason to stay. A message that says
-        so announces a request that is fulfilled already, if there is one; else it settles the next.
-        To a user who objects to it, it is said again of the same request.
-        """
-        goals = self._transcript.goals
-        self._fulfil(line.uses)
-        if not cues & {"done", "refuse", "transfer"} or (self._insists and "transfer" not in cues):
-            return
-        if "transfer" in cues:
-            self._settled = [True] * len(goals)
-            return
-        for at in range(len(goals)):
-            if self._settled[at] and not self._announced[at]:
-                self._announced[at] = True
-                return
-        for at in range(len(goals)):
-            if not self._settled[at]:
-                self._settled[at] = self._announced[at] = True
-                return
-
 
 def name_of(fact_id: str) -> frozenset[str]:
     """Words that name a fact in a question.
@@ -403,7 +368,3 @@ def asked_in(sentence: str, names: Mapping[str, frozenset[str]]) -> list[str]:
         found.append(fact_id)
         last = place
     return found
-
-
-def _same(made: ToolUse, wanted: ToolUse) -> bool:
-    return made.tool == wanted.tool and equal(made.arguments, wanted.arguments)

@@ -25,6 +25,9 @@ class ScriptedUserSpec(Spec):
     """Behaviours, whatever the persona says of the same ones."""
 
 
+_CHARS_PER_TOKEN = 32
+"""More than any text has on average; tokens have 4."""
+
 GuardName = Literal[
     "role_flip",
     "leak",
@@ -61,6 +64,11 @@ class SpokenUserSpec(Spec):
     """Where she has a device: answers in a row in which she may call tools before she must speak."""
     knobs: KnobsSpec = KnobsSpec()
     """Behaviours she is steered to, whatever the persona says of the same ones."""
+
+    @property
+    def max_chars(self) -> int:
+        """Characters of an answer, at most: one that is longer is of a server that heeds no cap."""
+        return _CHARS_PER_TOKEN * self.max_tokens * self.candidates
 
 
 class LlmUserSpec(SpokenUserSpec):

@@ -78,6 +78,8 @@ class Simulator:
         return await self._answer(self._prompts.greeting, "open")
 
     async def reply(self, agent_text: str) -> UserReply:
+        if any(text in agent_text for text in self._prompts.leaves):
+            return UserReply("", stop=True, act="stop")
         # Only she may know the tokens: an agent that teaches her one could end the dialogue.
         for stop in self._prompts.stops:
             agent_text = agent_text.replace(stop, "")
@@ -133,7 +135,8 @@ class Simulator:
                     max_tokens=llm.max_tokens,
                 )
                 self._said += deeds
-            if not answer.cut and (text := self._spoken(strip_reasoning(answer.text))):
+            is_whole = not answer.cut and len(answer.text) <= llm.max_chars
+            if is_whole and (text := self._spoken(strip_reasoning(answer.text))):
                 return text
         raise UserError(
             f"the user model {llm.model!r} gave no whole message in {llm.tries} tries", "format"
