@@ -107,6 +107,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
             {
                 "run": about(folder, episodes.domain) | {"name": names[at]},
                 "cold_start": folder.lines["cold_start"],
+                "user_cold_start": folder.lines["user_cold_start"],
                 "iterations": folder.lines["iteration"],
                 "validations": folder.lines["validation"],
                 "evals": [*folder.lines["eval"], *folder.lines["rollout"]],

@@ -161,6 +161,7 @@ class Learner:
             version=iteration,
             temperature=self._temperature,
             most=_LOOKED_AT,
+            kernel=self.trainer.kernel,
             ranks=self.trainer.ranks,
         )
         learned = Learned(

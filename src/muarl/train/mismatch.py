@@ -18,6 +18,7 @@ from muarl.kernel.divergence import divergence
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.step import sample_logprobs
 from muarl.record import Sample
+from muarl.spec.kernel import KernelSpec
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -60,6 +61,7 @@ def mismatch(
     version: int,
     temperature: float,
     most: int,
+    kernel: KernelSpec | None = None,
     ranks: Ranks = ALONE,
 ) -> Compared | None:
     """Compare the sampler's log-probs with the trainer's.
@@ -70,6 +72,7 @@ def mismatch(
         version: Of the model's weights: tokens of other versions are left out.
         temperature: Of the sampler.
         most: Samples that are looked at.
+        kernel: What the trainer may take, and in what precision it learns.
         ranks: Who share them out; all of them call.
 
     Returns:
@@ -83,7 +86,7 @@ def mismatch(
     if not looked_at:
         return None
     chosen = [samples[number] for number in looked_at]
-    trainer = sample_logprobs(model, chosen, temperature=temperature, ranks=ranks)
+    trainer = sample_logprobs(model, chosen, temperature=temperature, kernel=kernel, ranks=ranks)
     pairs = [
         pair
         for sample, row in zip(chosen, trainer, strict=True)
