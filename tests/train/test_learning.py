@@ -42,12 +42,8 @@ class Pupil:
         )
         self.model = tiny_model()
         self.trainer = Trainer.for_grpo(self.model, self.spec)
-        off = a_bit_off(self.model)
-
-        def reference() -> nullcontext[PreTrainedModel]:
-            return nullcontext(off)
-
-        self.learner = Learner(self.trainer, reference, self.spec, temperature=1.0)
+        other = a_bit_off(self.model)
+        self.learner = Learner(self.trainer, lambda: nullcontext(other), self.spec, temperature=1.0)
 
     def learn(self, *advantages: float, iteration: int = 0) -> Learned:
         samples = random_samples(len(advantages))
