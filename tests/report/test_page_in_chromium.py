@@ -495,3 +495,18 @@ def test_several_runs_are_drawn_over_each_other_and_read_one_by_one(tmp_path):
     assert all(lines == 2 for _, lines in seen["series"])
     assert seen["link"].startswith("#run=second&episode=")
     assert seen["sections"] == 3
+
+
+def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)
+
+    async def look(page: Page) -> dict[str, Any]:
+        await page.resize(390, 800)
+        wide = (
+            "[document.documentElement.scrollWidth, ...[...document.querySelectorAll('.reader, .dialogue,"
+            " .bubble, .card, .filters, .list')].map(e => Math.ceil(e.getBoundingClientRect().right))]"
+        )
+        return {"widest": max(await page.ask(wide))}
+
+    assert visit(folder, look)["widest"] <= 390

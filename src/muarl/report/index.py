@@ -110,6 +110,7 @@ class EpisodeIndex:
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _TABLE)
         self._end = 0
         self._count = 0
+        self._facets: tuple[int, dict[str, Any]] = (-1, {})
 
     def close(self) -> None:
         """Let the file go."""
@@ -129,6 +130,7 @@ class EpisodeIndex:
                 self._db.execute("DELETE FROM episodes")
                 self._db.execute("DELETE FROM texts")
                 self._end = self._count = 0
+                self._facets = (-1, {})
         taken: list[Stored] = []
         for stored in read_stored(self._journal, after=self._end):
             taken.append(stored)
@@ -161,6 +163,9 @@ class EpisodeIndex:
 
     def facets(self) -> dict[str, Any]:
         """What the episodes can be filtered by, and how many there are."""
+        count = self._count
+        if self._facets[0] == count:
+            return self._facets[1]
         found: dict[str, Any] = {"total": self._ask("SELECT count(*) FROM episodes")[0][0]}
         for column in (*_SAME, "iteration"):
             rows = self._ask(f"SELECT DISTINCT {column} FROM episodes ORDER BY {column}")
@@ -168,6 +173,7 @@ class EpisodeIndex:
         found["phase"] = phases_in_order(self._phases())
         sets = self._ask("SELECT DISTINCT tools FROM episodes")
         found["tool"] = sorted({tool for (tools,) in sets for tool in tools.split("\n")[1:-1]})
+        self._facets = (count, found)
         return found
 
     def find(self, query: Query, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:

@@ -241,7 +241,9 @@ def _guarded(token: str) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         port = request.transport and request.transport.get_extra_info("sockname")[1]
-        first = request.raw_path.split("/")[1].encode("utf-8", "surrogateescape")
+        first = (
+            request.raw_path.removeprefix("/").partition("/")[0].encode("utf-8", "surrogateescape")
+        )
         if request.headers.getall("Host", []) not in ([f"{_HOST}:{port}"], [f"localhost:{port}"]):
             response: web.StreamResponse = web.Response(status=421, text="not the host you ask for")
         elif not hmac.compare_digest(first, expected):

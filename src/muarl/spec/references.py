@@ -186,6 +186,23 @@ def misspelt_splits(used: Mapping[str, int], domain: DomainSpec) -> dict[str, st
     return found
 
 
+def misspelt_wordings(used: Collection[str], domain: DomainSpec) -> Iterator[Finding]:
+    """Splits that users have words for and no task is of, and that look like one that tasks are of."""
+    voices = domain.user.voices.items() if domain.user is not None else ()
+    spoken: list[tuple[tuple[str, ...], SplitPhrasings]] = [
+        *((("personas", name, "phrasings"), of.phrasings) for name, of in domain.personas.items()),
+        *((("user", "voices", voice), phrasings) for voice, phrasings in voices),
+    ]
+    if domain.user is not None:
+        spoken.append((("user", "phrasings"), domain.user.phrasings))
+    for at, phrasings in spoken:
+        for split in phrasings.keys() - {*used, ANY_SPLIT}:
+            near = get_close_matches(split, used, n=1, cutoff=_ALIKE)
+            if near and _letters(split) == split:
+                message = f"no task is of split {split!r}; did you mean {near[0]!r}?"
+                yield Finding((*at, split), message, at_key=True)
+
+
 def _letters(name: str) -> str:
     return re.sub(r"[0-9]", "", name)
 

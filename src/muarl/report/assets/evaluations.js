@@ -59,7 +59,7 @@ function gridParts(grid) {
   const difference = (one) => [`${one.of} − ${one.minus}`, one.beside, intervalText(one.success, signedPercent)];
   const most = Math.max(0, ...grid.cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
   return [
-    titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; darker is more."),
+    titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; the stronger the colour, the more."),
     most > 1 && titled(`pass^${most}, policies by users`, ["", ...users], policies.map((policy) => [policy, ...users.map((user) => scoreText(cellOf(policy, user)?.pass_hat?.[most]))])),
     titled("Policies compared", ["", "with user", "success"], (grid.policies || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),
     titled("Users compared", ["", "of policy", "success"], (grid.users || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),
