@@ -99,7 +99,7 @@ class EvalSpec(Spec):
     split: Id = "held_out"
     """Tasks to evaluate on."""
     episodes: Positive = 400
-    """Dialogues per evaluation, one per task as far as tasks go."""
+    """Dialogues per evaluation: one of each task, and then a further one."""
     trials: Positive = 1
     """How often each of these is played, with draws of its own; success is the mean over all, and pass^k is
     known up to so many."""
