@@ -73,12 +73,15 @@ def answer_run(run: Located[RunSpec]) -> int:
 
 
 def _not_here(run: Located[RunSpec]) -> Iterator[str]:
-    """Weights and domains that a run names and that are to be had first."""
+    """Weights, dialogues and domains that a run names and that are to be had first."""
     hers = run.spec.user_model
     models = {"model.path": run.spec.model, "user_model.model.path": hers and hers.model}
     for key, model in models.items():
         if model and model.path and not run.resolve(model.path).is_dir():
             yield f"{key}, {model.path}"
+    start = run.spec.cold_start
+    if start and start.file and not run.resolve(start.file).is_file():
+        yield f"cold_start.file, {start.file}"
     named = run.resolve(run.spec.domain)
     if named.is_file() and kind_of(named) == "suite":
         suite = load_spec(named, SuiteSpec)
