@@ -102,3 +102,21 @@ def test_a_vpn_that_was_broken_is_poor_again_when_it_is_connected_again(phone):
 def test_a_vpn_that_was_not_broken_is_excellent(phone):
     phone.call("connect_vpn", {}, "user")
     assert "EXCELLENT" in phone.call("check_vpn_status", {}, "user").text
+
+
+def test_tau2_modifies_no_item_into_itself_but_exchanges_it(upstream):
+    shop = tau2_environment(upstream, "retail")
+
+    def asked(status, tool):
+        orders = shop.agent.db["orders"].items()
+        key, order = next((key, order) for key, order in orders if order["status"] == status)
+        same = [order["items"][0]["item_id"]]
+        method = order["payment_history"][0]["payment_method_id"]
+        arguments = {"order_id": key, "item_ids": same, "new_item_ids": same}
+        return shop.call(tool, {**arguments, "payment_method_id": method})
+
+    before = TAU2().of(shop.agent.db)
+    answer = asked("pending", "modify_pending_order_items")
+    assert answer.text == "Error: The new item id should be different from the old item id"
+    assert TAU2().of(shop.agent.db) == before
+    assert "different" not in asked("delivered", "exchange_delivered_order_items").text

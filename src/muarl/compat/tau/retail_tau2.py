@@ -12,6 +12,8 @@ from muarl.compat.tau.toolkit import Refused, Tau2Toolkit, tool
 class Tau2Retail(RetailTools, Tau2Toolkit):
     """The shop of tau2-bench, with its fault: every changed item becomes the last variant."""
 
+    modified_items_differ = True
+
     def _say(self, text: str) -> str:
         return text[0].upper() + text[1:]
 
