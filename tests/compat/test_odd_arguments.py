@@ -120,3 +120,26 @@ def test_tau2_modifies_no_item_into_itself_but_exchanges_it(upstream):
     assert answer.text == "Error: The new item id should be different from the old item id"
     assert TAU2().of(shop.agent.db) == before
     assert "different" not in asked("delivered", "exchange_delivered_order_items").text
+
+
+@pytest.mark.parametrize(("bags", "paid"), [(2.0, 100), (1.5, 75), (1.51, None)])
+def test_a_payment_is_of_whole_dollars_and_a_gift_card_pays_before_that_is_looked_at(
+    upstream, bags, paid
+):
+    airline = tau2_environment(upstream, "airline")
+    db = airline.agent.db
+    key, card = next(
+        (key, name)
+        for key, made in db["reservations"].items()
+        for name, method in db["users"][made["user_id"]]["payment_methods"].items()
+        if made["nonfree_baggages"] == 0 and method["source"] == "gift_card"
+        if method["amount"] > 100
+    )
+    held = db["users"][db["reservations"][key]["user_id"]]["payment_methods"][card]
+    before, payments = held["amount"], len(db["reservations"][key]["payment_history"])
+    arguments = {"reservation_id": key, "total_baggages": 3, "nonfree_baggages": bags}
+    answer = airline.call("update_reservation_baggages", {**arguments, "payment_id": card})
+    assert answer.is_error == (paid is None)
+    assert held["amount"] == before - 50 * bags
+    last = db["reservations"][key]["payment_history"][payments:]
+    assert [repr(payment["amount"]) for payment in last] == ([] if paid is None else [repr(paid)])
