@@ -143,3 +143,11 @@ def test_a_payment_is_of_whole_dollars_and_a_gift_card_pays_before_that_is_looke
     assert held["amount"] == before - 50 * bags
     last = db["reservations"][key]["payment_history"][payments:]
     assert [repr(payment["amount"]) for payment in last] == ([] if paid is None else [repr(paid)])
+
+
+def test_a_list_of_reasons_is_no_reason_in_the_words_of_python(upstream):
+    shop = tau2_environment(upstream, "retail")
+    orders = shop.agent.db["orders"].items()
+    key = next(key for key, order in orders if order["status"] == "pending")
+    arguments = {"order_id": key, "reason": ["no longer needed"]}
+    assert shop.call("cancel_pending_order", arguments).by_python

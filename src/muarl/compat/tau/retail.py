@@ -7,13 +7,13 @@ has every field of its models, None where unset, in the order of the models: see
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, ClassVar
 
 from muarl.compat.tau.arithmetic import calculated
 from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
-_REASONS = ("no longer needed", "ordered by mistake")
+REASONS = ("no longer needed", "ordered by mistake")
 UNEQUAL = "the number of items to be exchanged should match"
 """Refusal of more new items than old ones, or fewer."""
 
@@ -21,6 +21,8 @@ UNEQUAL = "the number of items to be exchanged should match"
 class RetailTools(Toolkit):
     """What both generations do alike."""
 
+    reasons: ClassVar[Container[str]] = REASONS
+    """For which orders are cancelled."""
     modified_items_differ: ClassVar[bool] = False
     """Whether no item of a pending order may be modified into itself."""
 
@@ -98,7 +100,7 @@ class RetailTools(Toolkit):
         order = self._order(order_id)
         if order["status"] != "pending":
             raise Refused(self._say("non-pending order cannot be cancelled"))
-        if reason not in _REASONS:
+        if reason not in self.reasons:
             raise Refused(self._say("invalid reason"))
         refunds = []
         for payment in order["payment_history"]:
