@@ -26,7 +26,13 @@ from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.named_files import no_file
 from muarl.spec.presets import PREFIX, overlay_file
-from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings, wording_findings
+from muarl.spec.references import (
+    domain_findings,
+    misspelt_splits,
+    misspelt_wordings,
+    tasks_findings,
+    wording_findings,
+)
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
@@ -89,6 +95,24 @@ def load_tasks_file(path: str | Path, domain: DomainSpec | None = None) -> Locat
     return tasks
 
 
+def splits_of(
+    domain: Located[DomainSpec], files: Sequence[Located[TasksFile]] | None = None
+) -> list[str]:
+    """Names of a domain's splits, without anything of it being run.
+
+    Args:
+        domain: The domain.
+        files: Its task files, where they are loaded already.
+
+    Raises:
+        SpecError: Everything that is wrong with its task files.
+    """
+    if domain.spec.tasks.splits:
+        return list(domain.spec.tasks.splits)
+    loaded = load_task_files(domain) if files is None else files
+    return list(dict.fromkeys(task.split for file in loaded for task in file.spec.tasks))
+
+
 def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
     """Load all task files that a domain names, in order; no id may occur in two of them.
 
@@ -128,6 +152,8 @@ def _split_problems(
         (file, index, task.split) for file in files for index, task in enumerate(file.spec.tasks)
     ]
     used = Counter(split for _, _, split in tasks)
+    for found in misspelt_wordings(used, domain.spec):
+        yield domain.problem(found.loc, found.message, at_key=found.at_key)
     misspelt = misspelt_splits(used, domain.spec)
     for file, index, split in tasks:
         if split in misspelt:

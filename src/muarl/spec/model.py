@@ -95,8 +95,9 @@ class PolicyModelSpec(TrainedModelSpec):
     beside = frozenset({"lora", "device"})
 
     device: Device = "auto"
-    """Where the model is trained, and where the embedded engine samples from it. `auto`: on the GPU of this
-    process (of several on one machine each has its own), or on the CPU where there is none."""
+    """Where the model is trained, and where the embedded engine samples from it; likewise the model of
+    users. `auto`: on the GPU of this process (of several on one machine each has its own), or on the CPU
+    where there is none."""
 
 
 class ColdStartSpec(Spec):
@@ -138,7 +139,7 @@ class ColdStartSpec(Spec):
     `constant` keeps it; `linear` and `cosine` fall to nothing."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """Of AdamW."""
-    held_out: Fraction = 0.0
+    held_out: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the tasks whose dialogues are not learned from; the loss on them is measured instead."""
 
     @model_validator(mode="after")
