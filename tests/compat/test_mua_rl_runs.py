@@ -12,6 +12,8 @@ from test_grpo_runs import needs_vllm
 
 from muarl.cli import main
 
+pytestmark = pytest.mark.timeout(1800)
+
 ROOT = Path(__file__).parents[2]
 SPECS = "specs/mua-rl"
 BUSINESSES = {"desk", "handset", "retail", "airline", "telecom"}
@@ -76,7 +78,6 @@ def test_the_cold_start_imitates_what_the_factory_made_of_all_businesses(begun: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "engine", ["embedded", pytest.param("vllm", marks=[pytest.mark.vllm, needs_vllm])]
 )
