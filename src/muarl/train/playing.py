@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Agent, Domain
+from muarl.domain import Agent
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.http.chat_client import ChatClient
@@ -79,11 +79,11 @@ def by_agents(
     return Player(policy_for, by_bytes, byte_limits(run.rollout))
 
 
-def by_endpoint(domain: Domain, run: RunSpec, agent: LlmAgentSpec, *, judged: bool) -> Player:
+def by_endpoint(domain: AnyDomain, run: RunSpec, agent: LlmAgentSpec, *, judged: bool) -> Player:
     """A model behind a chat endpoint.
 
     Args:
-        domain: Says how calls are written.
+        domain: Says how calls are written; a suite's members each in their way.
         run: Its limits, but for those in tokens: the endpoint's own cap is what holds.
         agent: Which model, where.
         judged: It is what is evaluated; see `ChatPolicy`.
@@ -91,17 +91,24 @@ def by_endpoint(domain: Domain, run: RunSpec, agent: LlmAgentSpec, *, judged: bo
     Raises:
         SetupError: The variable that holds its key is not set.
     """
-    by_bytes = byte_renderer()
-    policy = ChatPolicy(
-        endpoint_client(agent),
-        by_bytes,
-        temperature=agent.temperature,
-        max_tokens=agent.max_tokens,
-        convention=domain.convention,
-        judged=judged,
-    )
+    by_bytes, client = byte_renderer(), endpoint_client(agent)
+    policies = {
+        member.located.path: ChatPolicy(
+            client,
+            by_bytes,
+            temperature=agent.temperature,
+            max_tokens=agent.max_tokens,
+            convention=member.convention,
+            judged=judged,
+        )
+        for member in domain.members
+    }
     roomy = {"max_tokens": 1 << 20, "context_tokens": 1 << 24}  # a token is a byte here
-    return Player(lambda _task, _key: policy, by_bytes, run.rollout.model_copy(update=roomy))
+    return Player(
+        lambda task, _key: policies[domain.of(task.id).located.path],
+        by_bytes,
+        run.rollout.model_copy(update=roomy),
+    )
 
 
 def endpoint_client(agent: LlmAgentSpec) -> ChatClient:
