@@ -219,7 +219,7 @@ def test_what_goes_to_no_terminal_is_plain_lines(
         progress.advance(2, reward=0.5)
         counters.attempt_ended(plan, build_episode(plan.key), None)
         clock.now += 2.0
-        progress.advance(4, reward=0.5)
+        progress.advance(4, reward=0.5, loss=None)
         progress.note("done")
     lines = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
     assert lines == [
