@@ -79,6 +79,7 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
     assert beside(summarise(episodes)) == [
         "2 of 2 scores leave something out: nobody judged it",
         "pass^2 1.000 [0.207, 1.000]",
+        "pass@2 1.000 [0.207, 1.000]",
         "share 0.500 (no interval: it is of one task)",
     ]
 
@@ -87,7 +88,7 @@ def test_a_grid_says_what_its_scores_leave_out() -> None:
     rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
     summary = summarise([build_episode(rewards=rewards)])
     grid = GridSpec.model_construct(policies={"p": None}, users={"u": None}, trials=1, gain=None)
-    cell = Cell("p", "u", summary.success, {}, summary)
+    cell = Cell("p", "u", summary.success, {}, {}, summary)
     found = GridFound(cells=[cell], policies=[], users=[], kept={}, verdict=None)
     lines = list(grid_lines(grid, 1, "held_out", found))
     assert lines[-1] == "some scores leave something out: nobody judged it"

@@ -53,7 +53,7 @@ class SynthSpec(Spec):
     version: Literal[1]
     """Version of this file's form."""
     domain: str
-    """The domain's file, relative to this one."""
+    """The domain's file, or a suite's, relative to this one."""
     agent: AgentSpec
     """Who plays the agent."""
     split: Id = "train"
