@@ -9,11 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from muarl.data.expert import byte_renderer
-from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.http.chat_client import ChatClient
-from muarl.policy.chat import ChatPolicy
 from muarl.record import EpisodeKey, StoredEpisodes
 from muarl.scheduler import Observer
 from muarl.scheduler.dialogues import spread_keys
@@ -23,16 +19,24 @@ from muarl.spec import Located, RunSpec, SynthSpec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.select import SelectSpec
-from muarl.spec.synth import LlmAgentSpec
+from muarl.suite import AnyDomain, load_any_domain, one_of_each
 from muarl.synth.graph import StateGraph
 from muarl.synth.review import with_reviews
 from muarl.synth.select import Selected, select
 from muarl.synth.verdicts import RulingsWriter, known_rulings, known_verdicts, recorded
 from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
-from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
+from muarl.train.playing import (
+    Player,
+    by_agents,
+    by_endpoint,
+    endpoint_client,
+    play_planned,
+    player,
+    stored_user,
+)
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import placed, try_users
+from muarl.train.run_domain import try_all_users
 from muarl.train.run_folder import RunFolder
 
 PHASE = "synth"
@@ -47,28 +51,26 @@ def run_of_synth(synth: Located[SynthSpec]) -> Located[RunSpec]:
     return Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
 
 
-async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domain:
-    """Load the domain, and look whether agent, user and rules go with it.
+async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDomain:
+    """Load the domain or the suite, and look whether agent, user and rules go with it.
 
     Raises:
         SpecError: File or domain have to be mended.
         SetupError: A model, an engine or the key of an endpoint is missing.
         ToolServerError: The tool server does not start.
     """
-    domain = load_domain(synth.resolve(synth.spec.domain))
+    domain = load_any_domain(synth.resolve(synth.spec.domain))
     split = synth.spec.split
     if split not in domain.splits:
         synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
-    for pooled, user in synth.spec.user.users():
-        with placed(synth, ("user",), pooled):
-            try_users(domain, [user], domain.tasks(split))
+    try_all_users(domain, synth.spec.user, domain.tasks(split), synth, ("user",))
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
     stored_user(run, [synth.spec.user])
     agent = synth.spec.agent
     if agent.llm is not None:
-        _client(agent.llm)
+        endpoint_client(agent.llm)
     if agent.model is not None:
         model = synth.resolve(agent.model)
         await require_engine(run.spec, model)
@@ -87,14 +89,14 @@ def plan_of_synth(synth: SynthSpec) -> dict[str, str]:
     return {"synth": json.dumps(agent)}
 
 
-def keys_of_synth(domain: Domain, synth: SynthSpec) -> list[EpisodeKey]:
+def keys_of_synth(domain: AnyDomain, synth: SynthSpec) -> list[EpisodeKey]:
     """The dialogues that it makes."""
     tasks = domain.tasks(synth.split)
     return spread_keys(tasks, synth.dialogues, run_seed=synth.seed, phase=PHASE)
 
 
 async def synthesise(
-    domain: Domain,
+    domain: AnyDomain,
     synth: Located[SynthSpec],
     run: Located[RunSpec],
     *,
@@ -106,7 +108,7 @@ async def synthesise(
     """Play what the folder's journal does not hold yet, and look at all that it holds.
 
     Args:
-        domain: The domain.
+        domain: The domain or the suite.
         synth: Who makes the dialogues, and what they have to stand.
         run: Its run, by `run_of_synth`.
         folder: Where the journal and the verdicts go.
@@ -177,14 +179,16 @@ def _selected(
 
 
 @asynccontextmanager
-async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> AsyncIterator[Player]:
+async def _agent(
+    domain: AnyDomain, synth: Located[SynthSpec], run: RunSpec
+) -> AsyncIterator[Player]:
     agent = synth.spec.agent
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
             domain,
             run,
-            lambda task, key: domain.expert(
+            lambda task, key: domain.of(task.id).expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
             ),
         )
@@ -193,40 +197,24 @@ async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> Asy
             yield who
     else:
         assert agent.llm is not None  # an agent is of exactly one kind
-        by_bytes = byte_renderer()
-        policy = ChatPolicy(
-            _client(agent.llm),
-            by_bytes,
-            temperature=agent.llm.temperature,
-            max_tokens=agent.llm.max_tokens,
-            convention=domain.convention,
-        )
-        # A token is a byte here: the endpoint's own cap is what holds.
-        roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
-        yield Player(lambda _task, _key: policy, by_bytes, run.rollout.model_copy(update=roomy))
+        yield by_endpoint(domain, run, agent.llm, judged=False)
 
 
-def _client(agent: LlmAgentSpec) -> ChatClient:
-    return ChatClient(
-        agent.base_url, agent.model, api_key_env=agent.api_key_env, timeout_s=agent.timeout_s
-    )
-
-
-def _expert_findings(synth: SynthSpec, domain: Domain) -> Iterator[Finding]:
+def _expert_findings(synth: SynthSpec, domain: AnyDomain) -> Iterator[Finding]:
     if synth.agent.expert is None:
         return
-    task = domain.tasks(synth.split)[0]
-    try:
-        domain.expert(task, synth.agent.expert.imperfections, generator(0))
-    except SpecError as error:
-        for problem in error.problems:
-            yield Finding(("agent", "expert"), problem.message)
+    for task in one_of_each(domain, domain.tasks(synth.split)):
+        try:
+            domain.of(task.id).expert(task, synth.agent.expert.imperfections, generator(0))
+        except SpecError as error:
+            for problem in error.problems:
+                yield Finding(("agent", "expert"), problem.message)
 
 
-async def _rule_findings(synth: SynthSpec, domain: Domain) -> list[Finding]:
-    """Tools that rules name and the domain does not have."""
-    agents = [tool.name for tool in await domain.tools()]
-    hers = [tool.name for tool in await domain.user_tools()]
+async def _rule_findings(synth: SynthSpec, domain: AnyDomain) -> list[Finding]:
+    """Tools that rules name and no domain has."""
+    agents = [tool.name for member in domain.members for tool in await member.tools()]
+    hers = [tool.name for member in domain.members for tool in await member.user_tools()]
     return [
         Finding(("verify", "rules", *loc), unknown("tool", tool, offered))
         for loc, by, tool in tools_in(synth.verify.rules)
