@@ -170,18 +170,8 @@ class Verifier:
         known: Mapping[EpisodeKey, Sequence[Ruling]] | None = None,
         on_ruling: OnRuling = lambda _key, _ruling: None,
     ) -> None:
-        if spec.replay and any(one.spec.is_simulated for one in domain.members):
-            message = (
-                "an LLM simulates its tools, and need not say the same again; what contradicts their "
-                "memory is found as they are called. Verify without replay: `replay: false`"
-            )
-            raise SpecError([domain.located.problem(("tools",), message)])
-        if spec.replay and any(one.spec.writes_outside for one in domain.members):
-            message = (
-                "its tools change something outside the dialogue's own world (tools.external), which "
-                "a replay would do again; verify without it: `replay: false`"
-            )
-            raise SpecError([domain.located.problem(("tools",), message)])
+        if spec.replay:
+            _refuse_harmful_replays(domain)
         self._domain = domain
         self._tasks = StoredTasks(domain)
         self._stages = stages_of(spec, known or {}, on_ruling)
@@ -243,3 +233,20 @@ class Verifier:
             return Verdict(key, tuple(passed), rulings=rulings)
         failed = next(name for name in self.names if name not in passed)
         return Verdict(key, tuple(passed), failed, flaw.kind, flaw.words, rulings)
+
+
+def _refuse_harmful_replays(domain: AnyDomain) -> None:
+    for one in domain.members:
+        if one.spec.is_simulated:
+            message = (
+                "an LLM simulates its tools, and need not say the same again; what contradicts their "
+                "memory is found as they are called. Verify without replay: `replay: false`"
+            )
+        elif one.spec.writes_outside:
+            message = (
+                "its tools change something outside the dialogue's own world (tools.external), which "
+                "a replay would do again; verify without it: `replay: false`"
+            )
+        else:
+            continue
+        raise SpecError([one.located.problem(("tools",), message)])

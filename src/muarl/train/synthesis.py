@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import structs
 
 from muarl.data.expert import byte_renderer
-from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
 from muarl.http.chat_client import ChatClient
 from muarl.policy.chat import ChatPolicy
@@ -24,6 +23,7 @@ from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.select import SelectSpec
 from muarl.spec.synth import LlmAgentSpec
+from muarl.suite import AnyDomain, load_any_domain, one_of_each
 from muarl.synth.graph import StateGraph
 from muarl.synth.review import with_reviews
 from muarl.synth.select import Selected, select
@@ -47,7 +47,7 @@ def run_of_synth(synth: Located[SynthSpec]) -> Located[RunSpec]:
     return Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
 
 
-async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domain:
+async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDomain:
     """Load the domain, and look whether agent, user and rules go with it.
 
     Raises:
@@ -55,12 +55,15 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> Domai
         SetupError: A model, an engine or the key of an endpoint is missing.
         ToolServerError: The tool server does not start.
     """
-    domain = load_domain(synth.resolve(synth.spec.domain))
+    domain = load_any_domain(synth.resolve(synth.spec.domain))
     split = synth.spec.split
     if split not in domain.splits:
         synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
-    users = (user for _, user in synth.spec.user.users())
-    try_users(domain, users, domain.tasks(split))
+    tasks = domain.tasks(split)
+    for first in one_of_each(domain, tasks):
+        member = domain.of(first.id)
+        users = (user for _, user in domain.user_for(first.id, synth.spec.user).users())
+        try_users(member, users, [task for task in tasks if domain.of(task.id) is member])
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
@@ -86,14 +89,14 @@ def plan_of_synth(synth: SynthSpec) -> dict[str, str]:
     return {"synth": json.dumps(agent)}
 
 
-def keys_of_synth(domain: Domain, synth: SynthSpec) -> list[EpisodeKey]:
+def keys_of_synth(domain: AnyDomain, synth: SynthSpec) -> list[EpisodeKey]:
     """The dialogues that it makes."""
     tasks = domain.tasks(synth.split)
     return spread_keys(tasks, synth.dialogues, run_seed=synth.seed, phase=PHASE)
 
 
 async def synthesise(
-    domain: Domain,
+    domain: AnyDomain,
     synth: Located[SynthSpec],
     run: Located[RunSpec],
     *,
@@ -176,13 +179,15 @@ def _selected(
 
 
 @asynccontextmanager
-async def _agent(domain: Domain, synth: Located[SynthSpec], run: RunSpec) -> AsyncIterator[Player]:
+async def _agent(
+    domain: AnyDomain, synth: Located[SynthSpec], run: RunSpec
+) -> AsyncIterator[Player]:
     agent = synth.spec.agent
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
             run,
-            lambda task, key: domain.expert(
+            lambda task, key: domain.of(task.id).expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
             ),
         )
@@ -209,21 +214,21 @@ def _client(agent: LlmAgentSpec) -> ChatClient:
     )
 
 
-def _expert_findings(synth: SynthSpec, domain: Domain) -> Iterator[Finding]:
+def _expert_findings(synth: SynthSpec, domain: AnyDomain) -> Iterator[Finding]:
     if synth.agent.expert is None:
         return
-    task = domain.tasks(synth.split)[0]
-    try:
-        domain.expert(task, synth.agent.expert.imperfections, generator(0))
-    except SpecError as error:
-        for problem in error.problems:
-            yield Finding(("agent", "expert"), problem.message)
+    for task in one_of_each(domain, domain.tasks(synth.split)):
+        try:
+            domain.of(task.id).expert(task, synth.agent.expert.imperfections, generator(0))
+        except SpecError as error:
+            for problem in error.problems:
+                yield Finding(("agent", "expert"), problem.message)
 
 
-async def _rule_findings(synth: SynthSpec, domain: Domain) -> list[Finding]:
+async def _rule_findings(synth: SynthSpec, domain: AnyDomain) -> list[Finding]:
     """Tools that rules name and the domain does not have."""
-    agents = [tool.name for tool in await domain.tools()]
-    hers = [tool.name for tool in await domain.user_tools()]
+    agents = [tool.name for one in domain.members for tool in await one.tools()]
+    hers = [tool.name for one in domain.members for tool in await one.user_tools()]
     return [
         Finding(("verify", "rules", *loc), unknown("tool", tool, offered))
         for loc, by, tool in tools_in(synth.verify.rules)
