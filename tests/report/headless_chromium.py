@@ -82,6 +82,18 @@ class Page:
             case "Page.loadEventFired":
                 self._loaded = True
 
+    async def prefer(self, theme: str) -> None:
+        """Have the system prefer "light" or "dark"."""
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        await self.send("Emulation.setEmulatedMedia", features=features)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Make the window so large."""
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+
     async def open(self, url: str) -> None:
         """Open an address in a new tab and wait until it has loaded."""
         target = await self.send("Target.createTarget", url="about:blank")

@@ -24,7 +24,7 @@ from muarl.record import (
     Turn,
     UserReply,
 )
-from muarl.record.journal import JournalWriter
+from muarl.record.journal import JournalWriter, read_journal
 from muarl.world import Change
 
 SYSTEM = "You work at the order desk. Look the order up before you change it. Ask before you write."
@@ -227,7 +227,7 @@ def make_run(
 
         def evaluate(phase: str, temperature: float, skill: float) -> None:
             episodes = [
-                maker.make(f"eval:{phase}:{temperature:g}", 0, 500 + i, 0, skill)
+                maker.make(f"eval:{phase}:{temperature:g}", 0, 500 + i // 2, i % 2, skill)
                 for i in range(tasks * group)
             ]
             for episode in episodes:
@@ -256,6 +256,14 @@ def make_run(
             lines.append({"kind": "validation", "iteration": i + 1, "success": success})
         for temperature in (1.0, 0.0):
             evaluate("final", temperature, 0.93 if temperature else 0.97)
+    if trained := [e.key for e in read_journal(folder / "episodes.journal") if e.key.trains]:
+        learned = [
+            {"id": str(key), "turns": [0.5, -0.5, 1.5, 0.0][:4], "trainer_logprobs": []}
+            for key in trained
+        ]
+        (folder / "learned.jsonl").write_text(
+            json.dumps({"iteration": 0, "episodes": learned}) + "\n", encoding="utf-8"
+        )
     (folder / "metrics.jsonl").write_text(
         "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
     )
@@ -290,6 +298,17 @@ def iteration_line(
         "max_logprob_gap": 10 ** rng.uniform(-6, -5),
         "turns_mean": summary.turns.value,
         "response_tokens_mean": summary.sampled_tokens.value,
+        "episodes": sum(map(len, groups)),
+        "outcomes": summary.outcomes,
+        "distinct": {"1": 0.2, "2": 0.5, "3": 0.7 - skill / 2},
+        "tool_errors": {name + hostile: 0.1 for name in summary.tool_calls},
+        "mismatch": {"kl": 10 ** rng.uniform(-9, -8), "largest_gap": 0.1, "tokens": 100},
+        "alarms": [f"the sampler is off{hostile}"] if i == 1 else [],
+        "users": {
+            "figures": {"repeats_text": 0.2 + skill / 2, "act_entropy": 0.6, "flat_groups": 0.3},
+            "alarms": [f"iteration {i}: repeats{hostile}"] if i == 2 else [],
+        },
+        "observed": {"live_mean": 40.0, "faults_by_kind": {f"PolicyError{hostile}": i}},
         "tool_calls": {name + hostile: count for name, count in summary.tool_calls.items()},
         "sampled_tokens_per_s": rng.uniform(5500, 7500),
         "wall_s": rng.uniform(3, 5),

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import hashlib
 import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from synthetic_run import make_run
 
 from muarl.cli import report as report_verb
-from muarl.errors import MuarlError, RecordError
+from muarl.errors import MuarlError, RecordError, SetupError
 from muarl.report import write_report
 from muarl.report.inline import inline_json
 
@@ -66,16 +68,19 @@ def page(run):
 
 
 def test_text_of_the_run_makes_no_element(page):
-    assert [attributes.get("id") for attributes, _ in page.of("script")] == ["data", None]
+    ids = [attributes.get("id") for attributes, _ in page.of("script")]
+    assert ids[:2] == ["data", None]
+    assert all(re.fullmatch(r"(dialogues|tokens)-0-\d", name or "") for name in ids[2:])
     assert page.of("img") == []
     ((_, title),) = page.of("title")
     assert title == f"desk{HOSTILE}, seed 3 · muarl report"
 
 
 def test_text_of_the_run_arrives_unchanged(page):
-    data = json.loads(page.of("script")[0][1])
+    (data,) = json.loads(page.of("script")[0][1])["runs"]
     assert data["run"]["domain"] == f"desk{HOSTILE}"
-    assert data["episodes"][0]["opening"]["text"].endswith(HOSTILE)
+    packed = base64.b64decode(page.of("script")[2][1])
+    assert json.loads(gzip.decompress(packed))[0]["opening"]["text"].endswith(HOSTILE)
     assert data["systems"][0].endswith(HOSTILE)
     assert HOSTILE in data["tokens"].values()
     assert data["iterations"][0]["note"] == HOSTILE
@@ -93,8 +98,11 @@ def test_the_policy_allows_this_script_and_style_and_nothing_else(page):
         "script-src": source(page.of("script")[1][1]),
         "style-src": source(page.of("style")[0][1]),
         "img-src": "data:",
+        "connect-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
     }
 
 
@@ -105,7 +113,7 @@ def test_the_page_points_nowhere(page):
         for name, value in attributes.items()
         if name in ("src", "href", "action", "srcset", "data")
     ]
-    assert sorted(addresses) == ["#summary", "data:,"]
+    assert sorted(addresses) == ["#page", "data:,"]
 
 
 @settings(max_examples=60)
@@ -131,7 +139,7 @@ def test_a_run_that_stopped_in_its_cold_start_is_reported(tmp_path):
     (folder / "episodes.journal").unlink()
     lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text("".join(lines[:5]))
-    data = json.loads(Elements(write_report(folder).read_text()).of("script")[0][1])
+    data = json.loads(Elements(write_report(folder).read_text()).of("script")[0][1])["runs"][0]
     assert len(data["cold_start"]) == 5
     assert data["run"]["notices"] == ["episodes.journal is missing: no episode is shown."]
 
@@ -139,7 +147,7 @@ def test_a_run_that_stopped_in_its_cold_start_is_reported(tmp_path):
 def test_without_a_tokenizer_the_page_says_that_tokens_are_ids(tmp_path):
     folder = make_run(tmp_path / "run", iterations=1, tasks=1, group=1)
     (folder / "model" / "tokenizer.json").unlink()
-    data = json.loads(Elements(write_report(folder).read_text()).of("script")[0][1])
+    data = json.loads(Elements(write_report(folder).read_text()).of("script")[0][1])["runs"][0]
     assert data["tokens"] == {}
     assert data["run"]["notices"] == ["model/tokenizer.json is missing: tokens are shown as ids."]
 
@@ -168,3 +176,22 @@ def test_the_verb_prints_where_the_report_is(run, tmp_path, capsys, out):
     assert report_verb.run(parser.parse_args(arguments)) == 0
     assert capsys.readouterr().out == f"{target}\n"
     assert target.stat().st_size > 10_000
+
+
+def test_several_runs_are_told_apart_and_so_are_their_settings(run, tmp_path):
+    other = make_run(tmp_path / "b" / "run", iterations=1, tasks=2, group=1)
+    (other / "spec.resolved.yaml").write_text("version: 1\ndomain: x\nseed: 4\n")
+    page = Elements(write_report([run, other], tmp_path / "both.html").read_text())
+    data = json.loads(page.of("script")[0][1])
+    names = [one["run"]["name"] for one in data["runs"]]
+    assert names[1] == "b/run"
+    assert names[0].endswith("/run")
+    assert {"path": "seed", "values": ["3", "4"]} in data["settings"]
+    assert {"path": "version", "values": ["1", "1"]} not in data["settings"]
+
+
+def test_several_runs_need_a_place_and_one_run_is_not_two(run, tmp_path):
+    with pytest.raises(SetupError, match="add --out FILE"):
+        write_report([run, run])
+    with pytest.raises(RecordError, match="given twice"):
+        write_report([run, run], tmp_path / "twice.html")

@@ -29,11 +29,25 @@ def visit(folder, look) -> dict[str, Any]:
     async def go() -> dict[str, Any]:
         url = write_report(folder).as_uri()
         async with chromium_page(url) as page:
+            await ready(page)
             seen = await look(page)
             seen |= {"complaints": page.complaints, "requests": page.requests, "url": url}
             return seen
 
     return anyio.run(go)
+
+
+async def ready(page: Page) -> None:
+    """The page has drawn its episodes, if it has any."""
+    await page.ask(
+        "(async () => { while (document.querySelector('.viewer') && !document.querySelector('[data-ready]'))"
+        " await new Promise(requestAnimationFrame); })()"
+    )
+
+
+async def settled(page: Page) -> None:
+    """What was clicked has been drawn."""
+    await page.ask("new Promise(done => setTimeout(() => requestAnimationFrame(done), 60))")
 
 
 async def count(page: Page, selector: str) -> int:
@@ -50,7 +64,7 @@ async def work_with(page: Page) -> dict[str, Any]:
         "[...document.querySelectorAll('h2')].map(h => h.textContent)"
     )
     seen["curves"] = await page.ask(
-        "[...document.querySelectorAll('.card')].map(card => [card.querySelector('.name').textContent,"
+        "[...document.querySelectorAll('figure.card')].map(card => [card.querySelector('.name').textContent,"
         " card.querySelector('.chart path.line, .chart path.area')?.getAttribute('d').length ?? 0])"
     )
     seen["bands"] = await count(page, "path.band")
@@ -62,11 +76,12 @@ async def work_with(page: Page) -> dict[str, Any]:
     await page.ask(f"{chart}[0].focus()")
     await page.press("Home")
     await page.press("ArrowRight")
-    seen["readings"] = await page.ask(f"[0, 3].map(i => {chart}[i].getAttribute('aria-valuetext'))")
+    seen["readings"] = await page.ask(f"[0, 5].map(i => {chart}[i].getAttribute('aria-valuetext'))")
 
     seen["rows"] = await count(page, ".list .row")
     await page.ask("document.querySelector('.list .row').focus()")
     await page.press("ArrowDown")
+    await settled(page)
     seen["opened"] = await page.ask(
         "[document.querySelector('.list [aria-current] .task').textContent,"
         " document.querySelector('.dialogue h3').textContent]"
@@ -84,24 +99,25 @@ async def work_with(page: Page) -> dict[str, Any]:
         "[...document.querySelectorAll('.strip .t.s')].map(t => t.className)"
     )
     seen["logprobs"] = await page.ask(
-        "JSON.parse(document.getElementById('data').textContent).episodes"
-        ".find(e => location.hash.endsWith(encodeURIComponent(e.id))).samples[0].logprobs"
+        "embeddedSource(page.runs[0], 0).open(readLink().open).then(e => e.samples[0].logprobs)"
     )
     await page.ask("document.querySelector('.strip').focus()")
     await page.press("ArrowRight", SHIFT)
     seen["reading"] = await text(page, ".readout")
 
     await page.ask(
-        "for (const [i, value] of [[0, 'train'], [1, 'failed']]) {"
-        " const s = document.querySelectorAll('.filters select')[i]; s.value = value;"
+        "for (const [name, value] of [['phase', 'train'], ['verdict', 'failed']]) {"
+        " const s = document.querySelector(`.filters select[name=${name}]`); s.value = value;"
         " s.dispatchEvent(new Event('change')); }"
     )
+    await settled(page)
     seen["filtered"] = await page.ask(
         "[...document.querySelectorAll('.list .row')].map(r => r.className + r.querySelector('.meta').textContent)"
     )
     search = (
-        "(words) => { const i = document.querySelector('.filters input'); i.value = words;"
-        " i.dispatchEvent(new Event('input')); return document.querySelectorAll('.list .row').length; }"
+        "async (words) => { const i = document.querySelector('.filters input'); i.value = words;"
+        " i.dispatchEvent(new Event('input')); await new Promise(done => setTimeout(done, 100));"
+        " return document.querySelectorAll('.list .row').length; }"
     )
     seen["found"] = [
         await page.ask(f"({search})({json.dumps(w)})") for w in ("GET_ORDER", "zzz", "")
@@ -136,10 +152,16 @@ def test_the_page_complains_about_nothing_and_asks_for_nothing(seen):
 
 
 def test_every_part_is_there_and_every_chart_has_a_curve(seen):
-    assert seen["headings"] == ["Held-out success", "Training", "Episodes", "The run"]
+    assert seen["headings"] == [
+        "Held-out success",
+        "Training",
+        "Evaluations in full",
+        "Episodes",
+        "The run",
+    ]
     names = [name for name, _ in seen["curves"]]
-    assert names[:4] == ["Reward", "Groups", "Tool calls per dialogue", "Turns per dialogue"]
-    assert {"Validation success", "Versions behind", "Sampled while learning"} <= set(names)
+    assert names[:4] == ["Reward", "Groups", "Validation success", "Tool calls per dialogue"]
+    assert {"Versions behind", "Sampled while learning"} <= set(names)
     assert len(names) >= 14
     assert all(length > 20 for _, length in seen["curves"])
     assert seen["bands"] == 2
@@ -253,11 +275,10 @@ def test_one_iteration_is_drawn_as_points_and_bars(tmp_path):
 
     async def look(page: Page) -> dict[str, Any]:
         return {
-            "charts": await count(page, "#training .charts:first-of-type .chart"),
+            "charts": await count(page, "#training .charts .chart"),
             "shown": await page.ask(
-                "[...document.querySelectorAll('#training .charts')][0].querySelectorAll('.chart').length"
-                " - [...[...document.querySelectorAll('#training .charts')][0].querySelectorAll('.chart')]"
-                ".filter(c => c.querySelector('circle.lone') || c.querySelector('path.area')).length"
+                "[...document.querySelectorAll('#training .charts .chart')].filter(c => !(c.querySelector"
+                "('circle.lone, path.area') || c.getAttribute('aria-valuemax') > 10)).length"
             ),
             "whiskers": await count(page, "path.lone"),
             "bar": await page.ask("document.querySelector('path.area').getBBox().width"),

@@ -29,7 +29,13 @@ SHORT: dict[str, Any] = {
     "threads": 1,
     "model": {"tiny": {"vocab_size": 640, "hidden_size": 64, "num_layers": 2}},
     "rollout": {"group_size": 4, "concurrency": 32, "max_tokens": 16, "context_tokens": 1024},
-    "grpo": {"iterations": 3, "tasks_per_iteration": 4, "lr": 3e-3, "kl_coef": 0.01},
+    "grpo": {
+        "iterations": 3,
+        "tasks_per_iteration": 4,
+        "lr": 3e-3,
+        "kl_coef": 0.01,
+        "entropy_coef": 0.001,  # so that there is something to learn even of groups that are even
+    },
     "eval": {"episodes": 8, "temperatures": [1.0]},
 }
 

@@ -36,6 +36,7 @@ def run_grid(args: argparse.Namespace) -> int:
         answer(dump_spec(moved, defaults=True).rstrip())
         return 0
     prepare_torch(said.spec.threads)
+    from muarl.cli._differs import tell_differences
     from muarl.cli._watching import require_spans, watched
     from muarl.train.grid import (
         as_json,
@@ -52,6 +53,7 @@ def run_grid(args: argparse.Namespace) -> int:
     require_spans(args)
     run = run_of_grid(grid, said)
     domain = anyio.run(ready_grid, grid, run)
+    tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     with (
         RunFolder.opened(

@@ -1,4 +1,9 @@
-"""`muarl report RUN`: write the HTML report of a run."""
+"""Write the HTML report of a run, or of several side by side: one file that needs nothing but a browser.
+
+It holds what training did, held-out success, and the dialogues, to be filtered and read; its numbers
+can be downloaded from it. docs/report.md says what each part means; `muarl view` reads a run that is too
+large for one page.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,18 @@ from muarl.report import write_report
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="file to write (default: RUN/report.html)"
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="folder of a run; several are shown side by side",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="file to write (default: RUN/report.html; of several runs it must be given)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace what is there, although it is no report"
@@ -22,5 +36,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
-    answer(write_report(args.run, args.out, overwrite=args.overwrite))
+    answer(write_report(args.runs, args.out, overwrite=args.overwrite))
     return 0

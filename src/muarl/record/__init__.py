@@ -1,5 +1,6 @@
 """Records: what a finished dialogue leaves behind, and the journal that keeps it on disk."""
 
+from muarl.record.episode import NOT_MADE as NOT_MADE
 from muarl.record.episode import TRAIN as TRAIN
 from muarl.record.episode import UNLISTED as UNLISTED
 from muarl.record.episode import Episode as Episode
@@ -11,8 +12,11 @@ from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
 from muarl.record.episode import UserReply as UserReply
 from muarl.record.journal import JournalWriter as JournalWriter
+from muarl.record.journal import Stored as Stored
+from muarl.record.journal import read_at as read_at
 from muarl.record.journal import read_heads as read_heads
 from muarl.record.journal import read_journal as read_journal
+from muarl.record.journal import read_stored as read_stored
 from muarl.record.reading import StoredEpisodes as StoredEpisodes
 from muarl.record.sample import Sample as Sample
 from muarl.record.sample import Span as Span

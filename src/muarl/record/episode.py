@@ -22,6 +22,9 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 UNLISTED = "unlisted"
 """In `ToolResult.instead`: the name called is not in the perturbed list of tools."""
 
+NOT_MADE = "not_made"
+"""Likewise: a call after one that failed, where the domain's convention makes none."""
+
 TRAIN = "train"
 """Phase of the episodes that a policy is trained on."""
 
@@ -299,7 +302,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         """Kinds of perturbation that acted, and how often: on a tool, a message or a call."""
         found = Counter(perturbed.kind for perturbed in self.perturbed)
         # What answers for a decoy, or for a name that is not listed, acted on the list already.
-        of_list = {"", UNLISTED, *found}
+        of_list = {"", UNLISTED, NOT_MADE, *found}
         found.update(kind for reply in self.replies() for kind in reply.perturbed)
         answers = (result.instead for turn in self.turns for result in turn.results)
         found.update(kind for kind in answers if kind not in of_list)

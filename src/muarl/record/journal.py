@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, NamedTuple, Self, TypeVar
 from zlib import crc32
 
 from muarl.errors import RecordError
@@ -211,20 +211,72 @@ def read_heads(path: Path | str) -> Iterator[EpisodeHead]:
     return _read(Path(path), decode_head)
 
 
+class Stored(NamedTuple):
+    """An episode, and where it lies.
+
+    Attributes:
+        start: Its first byte in the journal; what `read_at` finds it again by.
+        end: One past its last; where the next one begins.
+        episode: The episode.
+    """
+
+    start: int
+    end: int
+    episode: Episode
+
+
+def read_stored(path: Path | str, after: int = 0) -> Iterator[Stored]:
+    """As `read_journal`, with the place of each episode.
+
+    Args:
+        path: The journal.
+        after: The `end` of the last episode that the caller knows; 0: from the first on.
+
+    Raises:
+        RecordError: As `read_journal`.
+    """
+    path = Path(path)
+    with _opened(path) as file:
+        if _has_header(file, path):
+            for start, payload in _frames(file, path, max(after, len(_HEADER))):
+                end = start + _FRAME.size + len(payload)
+                yield Stored(start, end, _decoded(decode_episode, payload, path, start))
+
+
+def read_at(path: Path | str, start: int) -> Episode:
+    """The episode that begins at a byte, as `read_stored` told it.
+
+    Raises:
+        RecordError: None does: the journal is another one by now, or damaged there.
+    """
+    path = Path(path)
+    with _opened(path) as file:
+        payload = _payload_at(file, start)
+    if payload is None:
+        raise RecordError(f"{path}: no episode begins at byte {start}")
+    return _decoded(decode_episode, payload, path, start)
+
+
 def _read(path: Path, decode: Callable[[bytes], T]) -> Iterator[T]:
-    try:
-        file = path.open("rb")
-    except OSError as problem:
-        raise RecordError(f"{path}: cannot open the journal ({problem.strerror})") from problem
-    with file:
+    with _opened(path) as file:
         if not _has_header(file, path):
             return
         for start, payload in _frames(file, path):
-            try:
-                record = decode(payload)
-            except RecordError as problem:
-                raise RecordError(f"{path}: at byte {start}: {problem}") from problem
-            yield record
+            yield _decoded(decode, payload, path, start)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise RecordError(f"{path}: cannot open the journal ({problem.strerror})") from problem
+
+
+def _decoded(decode: Callable[[bytes], T], payload: bytes, path: Path, start: int) -> T:
+    try:
+        return decode(payload)
+    except RecordError as problem:
+        raise RecordError(f"{path}: at byte {start}: {problem}") from problem
 
 
 def _has_header(file: BinaryIO, path: Path) -> bool:
@@ -250,13 +302,12 @@ def _has_header(file: BinaryIO, path: Path) -> bool:
     )
 
 
-def _frames(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each sound frame behind the header: where it starts, and its payload. Stops at a torn tail.
+def _frames(file: BinaryIO, path: Path, start: int = len(_HEADER)) -> Iterator[tuple[int, bytes]]:
+    """Each sound frame from one on: where it starts, and its payload. Stops at a torn tail.
 
     Raises:
         RecordError: A sound frame follows a damaged one.
     """
-    start = len(_HEADER)
     while (payload := _payload_at(file, start)) is not None:
         yield start, payload
         start += _FRAME.size + len(payload)

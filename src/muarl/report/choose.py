@@ -1,113 +1,80 @@
-"""Choose the episodes a page shows: a journal holds thousands, a page stays quick with hundreds.
+"""In which order episodes go into a page, for as long as there is room.
 
-The choice is by a hash of the episode's key, so it does not favour the episodes that finished
-first (the short ones), and the same journal always gives the same page.
+The order is by a hash of the group, so it does not favour the episodes that finished first (the
+short ones), and the same journal always gives the same page. Episodes of a group come together:
+they are read side by side.
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
-from muarl.evaluate.summary import succeeded
-from muarl.record import Episode, EpisodeKey
-
-MOST = 600
-"""Episodes a page shows, whatever the caps below allow."""
-
-VERDICTS = ("failed", "passed", "fault")
+from muarl.report.rows import VERDICTS, Row
 
 
-@dataclass(frozen=True)
-class Caps:
-    """How many episodes of each verdict are shown."""
+def phases_in_order(phases: Iterable[str]) -> list[str]:
+    """In the order to read them: last evaluation, earlier ones, training, the rest.
 
-    failed: int
-    passed: int
-    fault: int
-
-
-LAST_EVALUATION = Caps(failed=60, passed=20, fault=20)
-EARLIER_EVALUATION = Caps(failed=15, passed=10, fault=5)
-ITERATION = Caps(failed=2, passed=2, fault=1)
-OTHER = Caps(failed=5, passed=5, fault=5)
-
-
-_Entry = tuple[int, int, Episode]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The episodes to show, and what they were chosen from.
-
-    Attributes:
-        episodes: At most as many as the caps allow; every phase and verdict has its first episode
-            before any has its second.
-        totals: (phase, verdict) to episodes in the journal.
-        phases: In the order to read them: last evaluation, earlier ones, training, the rest.
+    Args:
+        phases: In the order in which they began; may repeat.
     """
-
-    episodes: list[Episode]
-    totals: Counter[tuple[str, str]]
-    phases: list[str]
-
-
-def verdict(episode: Episode) -> str:
-    """One of `VERDICTS`."""
-    if episode.outcome.is_fault or episode.reward is None:
-        return "fault"
-    return "passed" if succeeded(episode) else "failed"
-
-
-def choose(episodes: Iterable[Episode]) -> Choice:
-    """Choose from a journal in one pass, holding little more than the choice."""
-    heaps: dict[tuple[str, str, int], list[_Entry]] = {}
-    totals: Counter[tuple[str, str]] = Counter()
-    for number, episode in enumerate(episodes):
-        phase, kind = episode.key.phase, verdict(episode)
-        totals[phase, kind] += 1
-        heap = heaps.setdefault((phase, kind, episode.key.iteration), [])
-        # The heap's first entry is its worst: the highest hash, the number breaking ties.
-        entry = (-_hash(episode.key), number, episode)
-        if len(heap) < getattr(_caps(phase), kind):
-            heapq.heappush(heap, entry)
-        else:
-            heapq.heappushpop(heap, entry)
-    seen = dict.fromkeys(phase for phase, _ in totals)
+    seen = dict.fromkeys(phases)
     last = _last_evaluation(seen)
-    phases = sorted(seen, key=lambda p: (p not in last, not _is_eval(p), p != "train"))
-    queues: defaultdict[tuple[int, int], list[tuple[int, int, Episode]]] = defaultdict(list)
-    for (phase, kind, _), heap in heaps.items():
-        earlier = _is_eval(phase) and phase not in last
-        cap = getattr(EARLIER_EVALUATION if earlier else _caps(phase), kind)
-        best = sorted(heap, key=lambda entry: entry[:2], reverse=True)[:cap]
-        queue = queues[phases.index(phase), VERDICTS.index(kind)]
-        queue.extend((rank, -negated, episode) for rank, (negated, _, episode) in enumerate(best))
-    # Round after round, every phase and verdict gives one; training spreads over its iterations.
+    return sorted(seen, key=lambda p: (p not in last, not _is_eval(p), p != "train"))
+
+
+def by_importance(rows: Sequence[Row]) -> list[int]:
+    """Positions of rows, the ones first that a page must not be without.
+
+    Round after round, every phase and verdict gives one; training spreads over its iterations.
+    """
+    phases = phases_in_order(row.phase for row in rows)
+    stretches: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        stretches[row.phase, row.verdict, row.iteration].append(number)
+    hashes = {row.group: _hash(row) for row in rows}
+    queues: defaultdict[tuple[int, int], list[tuple[int, int, int, int]]] = defaultdict(list)
+    for (phase, verdict, _), numbers in stretches.items():
+        queue = queues[phases.index(phase), VERDICTS.index(verdict)]
+        numbers.sort(key=lambda n: (hashes[rows[n].group], rows[n].sample))
+        queue += [
+            (rank, hashes[rows[n].group], rows[n].sample, n) for rank, n in enumerate(numbers)
+        ]
     ranked = []
     for place, queue in queues.items():
-        queue.sort(key=lambda entry: entry[:2])
-        ranked += [((turn, place), episode) for turn, (_, _, episode) in enumerate(queue)]
-    ranked.sort(key=lambda pair: pair[0])
-    return Choice([episode for _, episode in ranked[:MOST]], totals, phases)
+        queue.sort()
+        ranked += [((turn, place), number) for turn, (_, _, _, number) in enumerate(queue)]
+    ranked.sort()
+    return [number for _, number in ranked]
 
 
-def _hash(key: EpisodeKey) -> int:
-    return int.from_bytes(hashlib.blake2b(str(key).encode(), digest_size=8).digest())
+def in_reading_order(rows: Sequence[Row], numbers: Iterable[int]) -> list[int]:
+    """Positions of rows by phase and iteration, failures first."""
+    place = {phase: at for at, phase in enumerate(phases_in_order(row.phase for row in rows))}
+
+    def key(number: int) -> tuple[int, int, int, str, int, int]:
+        row = rows[number]
+        return (
+            place[row.phase],
+            row.iteration,
+            VERDICTS.index(row.verdict),
+            row.task,
+            row.sample,
+            number,
+        )
+
+    return sorted(numbers, key=key)
+
+
+def _hash(row: Row) -> int:
+    key = f"{row.phase}/{row.iteration}/{row.task}"
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
 
 
 def _is_eval(phase: str) -> bool:
     return phase.startswith(("eval", "rollout"))  # of a rollout too, it is what there is to see
-
-
-def _caps(phase: str) -> Caps:
-    """What a phase may show; for an evaluation, if it turns out to be the last one."""
-    if _is_eval(phase):
-        return LAST_EVALUATION
-    return ITERATION if phase == "train" else OTHER
 
 
 def _last_evaluation(phases: Iterable[str]) -> set[str]:

@@ -1,63 +1,75 @@
-"""Put a run into one HTML file.
+"""Put runs into one HTML file.
 
 The page fetches nothing, and its content security policy forbids it to: `default-src 'none'`, with
 the hashes of the page's own script and style as the only exceptions. Text from models, users and
-tools travels in a JSON data block in which `<`, `>` and `&` are escaped, so nothing in it can end
-the block; the script turns it into text nodes, never into markup. Should that ever fail, the policy
-still runs no script but ours.
+tools travels in a JSON data block in which `<`, `>` and `&` are escaped, or compressed and in base64,
+so nothing in it can end the block; the script turns it into text nodes, never into markup. Should that
+ever fail, the browser refuses to make markup of text (trusted types), and runs no script but ours.
 """
 
 from __future__ import annotations
 
-import html
-import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from muarl.record.journal import read_journal
+from muarl.errors import RecordError, SetupError
 from muarl.record.placing import placed
 from muarl.record.saving import saving
-from muarl.report.choose import Choice, choose
-from muarl.report.embed import embed
-from muarl.report.inline import inline_json, source_hash
+from muarl.report.differing import differing_settings
+from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
+from muarl.report.html_page import html_page
+from muarl.report.learned import FILE as LEARNED
+from muarl.report.learned import read_learned
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
-_SCRIPTS = ("dom.js", "charts.js", "summary.js", "training.js", "tokens.js", "viewer.js", "page.js")
+_SCRIPTS = (
+    "dom.js", "charts.js", "summary.js", "evaluations.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
+    "compare.js", "episodes.js", "embedded.js", "page.js",
+)  # fmt: skip
 _GENERATOR = b'<meta name="generator" content="muarl">'
 _HEAD_BYTES = 1000  # the page's first lines, before any text of a run
 _WHEN_KEYS = ("started", "started_at", "created", "created_at", "time", "date")
 
 
-def write_report(run_folder: Path, out: Path | None = None, *, overwrite: bool = False) -> Path:
-    """Write the report of a run; returns where.
+def write_report(
+    run_folders: Path | Sequence[Path], out: Path | None = None, *, overwrite: bool = False
+) -> Path:
+    """Write the report of a run, or of several side by side; returns where.
 
     Args:
-        run_folder: What `muarl train` wrote; a run that stopped early is reported as far as it got.
-        out: The file to write; default `report.html` in the run folder. An older report is replaced.
+        run_folders: What `muarl train` wrote; a run that stopped early is reported as far as it got.
+        out: The file to write; default `report.html` in the run folder, if there is but one. An older
+            report is replaced.
         overwrite: Replace what is no report, too; never one of a run's own files.
 
     Raises:
-        RecordError: The folder is no run, a file in it is damaged, or the disk says no.
-        SetupError: Something is there that must not be replaced.
+        RecordError: A folder is no run, a file in it is damaged, or the disk says no.
+        SetupError: Something is there that must not be replaced, or nobody said where to write.
     """
-    folder = read_run_folder(run_folder)
-    if folder.journal.exists():
-        chosen = choose(read_journal(folder.journal))
-    else:
-        chosen = choose(())
-        folder.notices.append(f"{folder.journal.name} is missing: no episode is shown.")
-    target = out or run_folder / "report.html"
+    paths = [run_folders] if isinstance(run_folders, Path) else list(run_folders)
+    if out is None and len(paths) != 1:
+        raise SetupError("the report of several runs is in none of their folders: add --out FILE")
+    folders = [read_run_folder(path) for path in paths]
+    listed = [_listed(folder) for folder in folders]
+    target = out or paths[0] / "report.html"
     replaces = overwrite or _is_report(target)
-    with placed(target, overwrite=replaces, reads=[run_folder]) as fresh:
-        page = render(folder, chosen)
+    with placed(target, overwrite=replaces, reads=paths) as fresh:
+        page = render(folders, listed)
         with saving(target):
             fresh.write_text(page, encoding="utf-8")
     return target
+
+
+def _listed(folder: RunFolder) -> Listed:
+    if folder.journal.exists():
+        return list_journal(folder.journal)
+    folder.notices.append(f"{folder.journal.name} is missing: no episode is shown.")
+    return Listed([], [], "")
 
 
 def _is_report(path: Path) -> bool:
@@ -69,50 +81,78 @@ def _is_report(path: Path) -> bool:
         return False
 
 
-def render(folder: RunFolder, chosen: Choice) -> str:
+def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
     """The page as text."""
-    episodes = embed(chosen)
-    tokens: dict[int, str] = {}
-    if episodes.token_ids and folder.tokenizer.exists():
-        tokens = token_texts(folder.tokenizer, sorted(episodes.token_ids))
-    elif episodes.token_ids:
-        folder.notices.append("model/tokenizer.json is missing: tokens are shown as ids.")
-    run = _run(folder, chosen)
-    style = _asset("page.css")
-    script = "".join(_asset(name) for name in _SCRIPTS)
-    data = {
-        "run": run,
-        "cold_start": folder.lines["cold_start"],
-        "iterations": folder.lines["iteration"],
-        "validations": folder.lines["validation"],
-        "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
-        "floors": folder.lines["floor"],
-        "episodes": episodes.episodes,
-        "systems": episodes.systems,
-        "toolsets": episodes.toolsets,
-        "shown": episodes.shown,
-        "tokens": tokens,
-    }
-    parts = {
-        "title": html.escape(f"{run['domain']}, seed {run['seed']} · muarl report"),
-        "script_hash": source_hash(script),
-        "style_hash": source_hash(style),
-        "style": style,
-        "script": script,
-        "data": inline_json(data),
-    }
-    # One pass over the template only: what is put in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], _asset("page.html"))
+    runs: list[dict[str, Any]] = []
+    packs: list[tuple[str, str]] = []
+    room = PAGE_BYTES
+    names = _names(folders)
+    for at, (folder, episodes) in enumerate(zip(folders, listed, strict=True)):
+        # What one run does not need is there for the next.
+        learned = read_learned(folder.path / LEARNED)
+        found = embed(episodes, folder.journal, learned, room // (len(folders) - at))
+        of_run = [
+            (f"{kind}-{at}-{number}", pack)
+            for kind, all_packs in (("dialogues", found.dialogues), ("tokens", found.tokens))
+            for number, pack in enumerate(all_packs)
+        ]
+        room -= sum(len(pack) for _, pack in of_run)
+        packs += of_run
+        tokens: dict[int, str] = {}
+        if found.token_ids and folder.tokenizer.exists():
+            tokens = token_texts(folder.tokenizer, sorted(found.token_ids))
+        elif found.token_ids:
+            folder.notices.append("model/tokenizer.json is missing: tokens are shown as ids.")
+        runs.append(
+            {
+                "run": about(folder, episodes.domain) | {"name": names[at]},
+                "cold_start": folder.lines["cold_start"],
+                "iterations": folder.lines["iteration"],
+                "validations": folder.lines["validation"],
+                "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
+                "floors": folder.lines["floor"],
+                "grid": folder.grid(),
+                "table": found.table,
+                "systems": found.systems,
+                "toolsets": found.toolsets,
+                "shown": found.shown,
+                "tokens": tokens,
+            }
+        )
+    settings = differing_settings([folder.spec for folder in folders])
+    first = runs[0]["run"]
+    title = f"{first['domain']}, seed {first['seed']}" if len(runs) == 1 else f"{len(runs)} runs"
+    return html_page(
+        f"{title} · muarl report",
+        _SCRIPTS,
+        {"runs": runs, "settings": settings},
+        packs=packs,
+    )
 
 
-def _asset(name: str) -> str:
-    return resources.files("muarl.report").joinpath("assets", name).read_text(encoding="utf-8")
+def _names(folders: Sequence[RunFolder]) -> list[str]:
+    """What runs are called: their folder's name, with as much of its path as tells them apart.
+
+    Raises:
+        RecordError: One run is given twice.
+    """
+    parts = [folder.path.resolve().parts for folder in folders]
+    if len(set(parts)) < len(parts):
+        raise RecordError("a run is given twice; name each folder once")
+    depth = 1
+    while len({part[-depth:] for part in parts}) < len(parts):
+        depth += 1
+    return ["/".join(part[-depth:]) for part in parts]
 
 
-def _run(folder: RunFolder, chosen: Choice) -> dict[str, Any]:
-    """What stands at the head of the page."""
+def about(folder: RunFolder, domain: str) -> dict[str, Any]:
+    """What stands at the head of a page about a run.
+
+    Args:
+        folder: The run's.
+        domain: As its episodes call it; "" where there is none.
+    """
     spec = folder.spec
-    domain = next((episode.domain for episode in chosen.episodes), None)
     return {
         "name": folder.path.resolve().name,
         "domain": str(domain or spec.get("domain") or "unknown domain"),

@@ -6,6 +6,8 @@ The folder's form:
     versions.json         any JSON object
     metrics.jsonl         one JSON object a line; its `kind` says what it holds
     episodes.journal      finished episodes
+    learned.jsonl         what updates made of single episodes, see `muarl.report.learned`
+    grid.json             of a grid: what was found
     model/                tokenizer.json and, once saved, model.safetensors
 
 The first three are written at the start, so a folder without them is not a run. The rest may be
@@ -82,6 +84,20 @@ class RunFolder:
     def tokenizer(self) -> Path:
         """Where the tokenizer is."""
         return self.path / "model" / "tokenizer.json"
+
+    def grid(self) -> dict[str, Any] | None:
+        """What `muarl eval` found of a grid of policies and users; None where this is none.
+
+        Raises:
+            RecordError: Its file is damaged.
+        """
+        path = self.path / "grid.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise RecordError(f"{path}: expected a JSON object: {error}") from error
 
     def num_parameters(self) -> int | None:
         """Size of the saved model, read from the header of its safetensors file."""

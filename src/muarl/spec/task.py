@@ -94,8 +94,8 @@ class TaskSpec(Spec):
     turns: list[TurnSpec] = []
     """What a `fixed` user says, in order: the next message whenever the agent sends one without calls."""
     tools: list[str] | None = None
-    """Tools that the agent is shown from the beginning; left out, all of the domain's. What is not
-    shown is there all the same: a call that names it is answered."""
+    """Tools that the agent is shown from the beginning, in this order; left out, all of the domain's.
+    What is not shown is there all the same: a call that names it is answered."""
     world: dict[str, Any] = {}
     """What is different in the world of this task: merged over the domain's, key by key."""
     gold: list[GoldCallSpec]

@@ -217,6 +217,7 @@ async def _player(
             yield who
     elif expert is not None:
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.expert(
                 task, expert.imperfections, generator(key.run_seed, str(key), "expert")
@@ -226,6 +227,7 @@ async def _player(
         assert trivial is not None  # a policy is of exactly one kind
         tools = await domain.tools()
         yield by_agents(
+            domain,
             run,
             lambda _task, key: trivial_agent(
                 trivial, domain, tools, generator(key.run_seed, str(key), trivial)

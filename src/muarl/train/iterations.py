@@ -286,6 +286,7 @@ def _of_learning(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
         "credit": dict(learned.credit),
         "kl": learned.divergence,
         "skipped": [skipped._asdict() for skipped in learned.skipped],
+        "idle_updates": learned.idle,
         "mismatch": None if found is None else msgspec.to_builtins(found),
         "alarms": alarms,
     }

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from muarl.credit import Measured
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.optimizer import grpo_lr
-from muarl.kernel.step import GrpoMetrics, Trainer, sample_logprobs
+from muarl.kernel.step import Advantage, GrpoMetrics, Trainer, sample_logprobs
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import UpdateSpec
@@ -52,6 +52,7 @@ class Learned:
     Attributes:
         updates: What each update saw.
         skipped: Updates that were left out.
+        idle: Updates that were not taken, since nothing moved them but rounding.
         divergence: Mean over sampled tokens from the policy that GRPO began with.
         dropped: Episodes that were left out of the loss, by why.
         credit: What the credit of turns made of the episodes' advantages.
@@ -61,6 +62,7 @@ class Learned:
 
     updates: list[GrpoMetrics] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    idle: int = 0
     divergence: float | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
@@ -78,6 +80,12 @@ class Learned:
 
 class Learner:
     """A model that learns: the policy's from one batch after another, or that of a user.
+
+    Until its first update it is the reference, so its divergence is 0 and has no slope (k2, k3). Two passes
+    over the same weights differ by rounding all the same, and AdamW, which divides a gradient by its own
+    size, would make a step at the full rate of that, and a baseline of deviations whole advantages. So
+    the divergence counts from the second update on, and an update without any advantage before that is
+    not taken.
 
     Args:
         trainer: Moves the weights.
@@ -139,7 +147,7 @@ class Learner:
             NonFiniteLoss: More updates in a row than may be had to be skipped.
         """
         spec = self._spec
-        in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
+        in_loss = _holds_in_loss(spec)
         ours = found.samples if in_loss else found.samples[:_LOOKED_AT]
         theirs, gaps = self._referenced(ours)
         tokens = sum(s.num_sampled for s in ours)
@@ -174,11 +182,18 @@ class Learner:
         old: Sequence[Sequence[float]] | None,
         learned: Learned,
     ) -> None:
+        spec = self._spec
+        if self._is_reference and _holds_in_loss(spec):
+            if not spec.entropy_coef and not any(_moves(found.advantages[i]) for i in part):
+                learned.idle += 1
+                return
+            spec, reference = spec.model_copy(update={"kl_coef": 0.0}), None
+
         def update(chosen: Sequence[int], rate: float | None) -> GrpoMetrics:
             return self.trainer.grpo_update(
                 [found.samples[i] for i in chosen],
                 [found.advantages[i] for i in chosen],
-                spec=self._spec,
+                spec=spec,
                 lr=rate,
                 temperature=self._temperature,
                 reference_logprobs=None if reference is None else [reference[i] for i in chosen],
@@ -200,6 +215,11 @@ class Learner:
         else:
             self.skipped_in_a_row = 0
 
+    @property
+    def _is_reference(self) -> bool:
+        """Whether it is still the reference, whose divergence is 0; k1 has a slope there all the same."""
+        return self.trainer.num_updates == 0 and self._spec.kl_estimator != "k1"
+
     def _logprobs(self, model: PreTrainedModel, samples: Sequence[Sample]) -> list[list[float]]:
         return sample_logprobs(
             model,
@@ -216,7 +236,7 @@ class Learner:
         return theirs, divergence_from(samples, theirs, self._spec)
 
     def _penalties(self, batch: Batch, spec: GrpoSpec) -> dict[Any, float]:
-        if not (spec.kl_coef and spec.kl_in == "reward"):
+        if not (spec.kl_coef and spec.kl_in == "reward") or self.trainer.num_updates == 0:
             return {}
         scored = [e for g in batch.groups for e in g.episodes if e.reward is not None]
         _, gaps = self._referenced([s for e in scored for s in e.samples])
@@ -224,6 +244,14 @@ class Learner:
         return {
             e.key: spec.kl_coef * math.fsum(next(of_samples) for _ in e.samples) for e in scored
         }
+
+
+def _holds_in_loss(spec: UpdateSpec) -> bool:
+    return spec.kl_coef > 0 and spec.kl_in == "loss"
+
+
+def _moves(advantage: Advantage) -> bool:
+    return any(advantage) if isinstance(advantage, Sequence) else bool(advantage)
 
 
 def lags(samples: Sequence[Sample], version: int) -> dict[int, int]:

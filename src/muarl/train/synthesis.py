@@ -186,6 +186,7 @@ async def _agent(
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.of(task.id).expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
@@ -202,6 +203,7 @@ async def _agent(
             by_bytes,
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
+            convention=domain.convention,
         )
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}

@@ -107,6 +107,7 @@ class UserLearning:
             **update_metrics(learned.updates),
             "kl": learned.divergence,
             "skipped": [skipped._asdict() for skipped in learned.skipped],
+            "idle_updates": learned.idle,
             "mismatch": None if learned.mismatch is None else to_builtins(learned.mismatch),
             "sync_gap": self._sync_gap,
             "met": len(self._hers.plays.policies),

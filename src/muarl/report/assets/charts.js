@@ -1,6 +1,7 @@
 // Line charts and stacked shares over one shared x: moving along one chart moves along all of them.
 
 const WIDTH = 380, HEIGHT = 176, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 24, BAR = 24;
+const MOST_SERIES = 8;  // more colours could not be told apart
 
 /** The x position that is being read, shared by the charts of one group. */
 function makeCursor() {
@@ -63,7 +64,8 @@ function yAxis(chart, values) {
  *          fromZero, stacked }. Values may be missing: a gap. Returns null when all are.
  */
 function lineChart(chart, cursor) {
-  const series = chart.series.filter((one) => one.values.some(isNumber));
+  const series = chart.series.filter((one) => one.values.some(isNumber)).slice(0, MOST_SERIES);
+  const left = chart.series.filter((one) => one.values.some(isNumber)).length - series.length;
   if (!series.length) return null;
   const format = chart.format || number;
   const bounds = series.flatMap((one) => [one.values, one.low || [], one.high || []].flat()).filter(isNumber);
@@ -118,7 +120,8 @@ function lineChart(chart, cursor) {
   steer(svg, xs, x, cursor);
   return h("figure", { class: "card" },
     h("figcaption", {}, h("span", { class: "name" }, chart.title), place), legend, svg,
-    chart.note && h("p", { class: "note" }, chart.note));
+    chart.note && h("p", { class: "note" }, chart.note),
+    left > 0 && h("p", { class: "note" }, `${left} more are in the downloads.`));
 }
 
 /** Pointer and arrow keys move the cursor; leaving or Escape lets it go. */

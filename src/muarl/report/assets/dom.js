@@ -25,6 +25,11 @@ function build(element, attributes, children) {
   return element;
 }
 
+/** What may be wider than the page: it scrolls by itself, by keys too. */
+function scrolling(name, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": name }, children);
+}
+
 function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
@@ -94,4 +99,25 @@ function download(label, filename, type, makeText) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
   return h("button", { type: "button", class: "download", on: { click: save } }, label);
+}
+
+/** A part of the page; if its data is not what it can draw, the others still stand. */
+function guarded(draw, data) {
+  try {
+    return draw(data);
+  } catch (error) {
+    reportError(error);
+    return h("p", { class: "empty error" }, `This part could not be drawn: ${error.message}`);
+  }
+}
+
+/** Light or dark, whatever the system says. */
+function themeButton() {
+  const root = document.documentElement;
+  const flip = () => {
+    const dark = root.dataset.theme === "dark" || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    root.dataset.theme = dark ? "light" : "dark";
+  };
+  return h("button", { type: "button", class: "theme", title: "Light or dark", "aria-label": "Switch between light and dark",
+    on: { click: flip } }, "◐");
 }

@@ -7,22 +7,19 @@ function runSection({ run }) {
     h("details", { class: "fold" }, h("summary", {}, "Resolved spec"), h("pre", {}, run.spec)));
 }
 
-/** A section; if the data of one is not what it can draw, the others still stand. */
-function guarded(draw, data) {
-  try {
-    return draw(data);
-  } catch (error) {
-    reportError(error);
-    return h("p", { class: "empty error" }, `This part could not be drawn: ${error.message}`);
-  }
-}
-
 function notices(data) {
   const list = data.run.notices;
   return list.length ? h("ul", { class: "notices" }, list.map((notice) => h("li", {}, notice))) : "";
 }
 
 const page = JSON.parse(document.getElementById("data").textContent);
-document.getElementById("masthead").append(guarded(masthead, page));
-document.getElementById("page").replaceChildren(
-  ...[notices, summarySection, trainingSection, viewerSection, runSection].map((draw) => guarded(draw, page)));
+const isOne = page.runs.length === 1;
+
+function drawRun(data, at) {
+  const episodes = (run) => episodesSection(embeddedSource(run, at), isOne ? null : run.run.name);
+  return [notices, summarySection, trainingSection, evaluationsSection, episodes, runSection].map((draw) => guarded(draw, data));
+}
+
+document.getElementById("masthead").append(guarded(isOne ? (all) => masthead(all.runs[0]) : runsMasthead, page));
+document.getElementById("page").replaceChildren(...(isOne ? drawRun(page.runs[0], 0)
+  : [guarded(runsSection, page), ...guarded((all) => runTabs(all.runs, drawRun), page)]));

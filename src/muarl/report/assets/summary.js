@@ -42,15 +42,12 @@ function millions(count) {
   return count >= 1e6 ? `${number(count / 1e6)} M` : number(count);
 }
 
-function themeButton() {
-  const root = document.documentElement;
-  const flip = () => {
-    const dark = getComputedStyle(root).getPropertyValue("color-scheme").trim() === "dark"
-      || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-    root.dataset.theme = dark ? "light" : "dark";
-  };
-  return h("button", { type: "button", class: "theme", title: "Light or dark", "aria-label": "Switch between light and dark",
-    on: { click: flip } }, "◐");
+function runsMasthead({ runs }) {
+  const domains = [...new Set(runs.map(({ run }) => run.domain))];
+  return h("div", { class: "masthead" },
+    h("div", {}, h("p", { class: "brand" }, "muarl report"), h("h1", {}, `${runs.length} runs`)),
+    h("dl", { class: "facts" }, h("div", {}, h("dt", {}, domains.length > 1 ? "domains" : "domain"), h("dd", {}, domains.join(", ")))),
+    themeButton());
 }
 
 /** The evaluations to compare: first and last phase at the headline's temperature. */
@@ -140,7 +137,7 @@ function evalTable(data, found) {
     h("td", { colspan: phases.length }, scoreText(line.success)), h("td", { class: "scale" }, plot([line.success], ["m9"], null))));
   const group = (title, body) => body.length ? h("tbody", {},
     h("tr", { class: "group" }, h("th", { colspan: phases.length + 2, scope: "rowgroup" }, title)), body) : null;
-  return h("div", { class: "scroll" }, h("table", { class: "evals" },
+  return scrolling("Success by kind of dialogue", h("table", { class: "evals" },
     h("thead", {}, h("tr", {}, h("td"), phases.map((phase, i) => h("th", { scope: "col" }, swatchDot(i, phases.length), phaseName(phase))),
       h("th", { scope: "col", class: "scale" }, ["0", "50 %", "100 %"].map((text) => h("span", {}, text))))),
     group("all dialogues", rows), group(`by domain, ${temperatureName(found.temperature)}`, domainRows), group(`by persona, ${temperatureName(found.temperature)}`, personaRows),
@@ -209,5 +206,5 @@ function tiles(data, { before, after }) {
     ["sampled tokens per second", speeds.length && number(speeds[speeds.length >> 1]), "median iteration"],
   ].filter(([, value]) => value);
   return h("dl", { class: "tiles" }, list.map(([name, value, note]) =>
-    h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value), note && h("p", {}, note))));
+    h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value), note && h("dd", { class: "under" }, note))));
 }
