@@ -145,7 +145,7 @@ async def test_what_was_spoiled_is_left_out_by_its_own_stage(
     assert reason in verdict.reason
     assert not verdict.kept
     assert table.stages[stage].reasons == {kind: 1}
-    assert str(spoiled.key) in table.stages[stage].example
+    assert str(spoiled.key) in table.stages[stage].examples[kind]
     # Without that stage nothing else sees it, but for what it is made of.
     fields: dict[str, Any] = {
         "ended": {"ended": False},
