@@ -137,7 +137,10 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:
-    rows = [[one.of, one.beside, _number(one.success, signed=True)] for one in differences]
+    rows = [
+        [one.of, one.beside, _number(one.success, signed=True), one.found, one.why]
+        for one in differences
+    ]
     return _table(rows)
 
 

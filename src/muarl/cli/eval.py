@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
             costs[temperature] = []
             for name, perturb in spec.eval.perturb.items():
                 under = await played(phase=f"perturbed:{name}", perturb=perturb)
-                cost = robustness(name, episodes, under, seed=spec.seed)
+                cost = robustness(name, episodes, under)
                 folder.log("perturbed", temperature=temperature, **msgspec.to_builtins(cost))
                 costs[temperature].append(cost)
 

@@ -18,12 +18,11 @@ from muarl.spec.predicate import (
     ValueTest,
     WorldAt,
 )
-from muarl.spoken import MAX_CHARS, may_say, says, unreadable
+from muarl.spoken import MAX_CHARS, QUESTION_MARKS, may_say, says, unreadable
 from muarl.world import World, canonical_diff, equal, lookup, plain
 
 _SHOWN = 5
 _EXCERPT = 300
-_QUESTION_MARKS = ("?", "？", "؟")
 
 
 def gold_world(wanted: bool, evidence: Evidence) -> Finding:
@@ -170,7 +169,7 @@ _COUNTS: dict[str, Callable[[Evidence], int]] = {
     "calls": lambda evidence: sum(1 for _ in evidence.calls()),
     "tool_errors": lambda evidence: sum(call.is_error for call in evidence.calls()),
     "questions": lambda evidence: sum(
-        any(mark in text for mark in _QUESTION_MARKS) for _, text in evidence.heard()
+        any(mark in text for mark in QUESTION_MARKS) for _, text in evidence.heard()
     ),
 }
 
