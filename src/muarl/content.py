@@ -18,7 +18,7 @@ from muarl.spec import DomainSpec, TaskSpec
 from muarl.world import Change, World, diff, plain
 
 _ELSEWHERE: Any = {
-    **dict.fromkeys(("version", "summary", "floor", "tasks"), True),
+    **dict.fromkeys(("version", "summary", "floor", "shared", "tasks"), True),
     "world": {"data": True, "file": True, "python": True, "sql": {"tables", "files", "rows"}},
     "device": {"world"},
 }

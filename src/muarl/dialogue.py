@@ -5,7 +5,8 @@ Invariants (each a property test):
   2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
   3. only the user, a terminal tool or a cap ends a dialogue (L4);
   4. a failure of anything but the policy is a fault, never a reward (L2);
-  5. tool calls of one message run in order, all of them, and each is answered;
+  5. tool calls of one message run in order, and each is answered; all of them, unless the domain's
+     convention stops at one that failed;
   6. every wait has a name and a deadline, and a fault says in which of them it happened.
 """
 
@@ -21,14 +22,14 @@ from muarl.acting import Acting
 from muarl.domain import Domain
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
-from muarl.messages import Message, ToolSpec, with_rules
+from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, with_rules
 from muarl.model_user import ModelSpeaker
 from muarl.offer import Offer
 from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
-from muarl.record import Episode, EpisodeKey, Outcome, Turn, UserReply
-from muarl.render import Renderer
+from muarl.record import NOT_MADE, Episode, EpisodeKey, Outcome, Turn, UserReply
+from muarl.render import Renderer, in_convention
 from muarl.seeds import derive_seed
 from muarl.side import Side
 from muarl.spec import TaskSpec
@@ -117,8 +118,9 @@ class Dialogue:
         self._user_name = user_name
         self._speaker = speaker
         self._perturbations = perturbations
-        self._renderer = renderer
-        self._side = Side(renderer)
+        self._convention = domain.convention
+        self._renderer = in_convention(renderer, self._convention)
+        self._side = Side(self._renderer)
         self._limits = limits
         self._temperature = limits.temperature if temperature is None else temperature
         self._seed = episode_seed(key, "policy", attempt)
@@ -183,6 +185,7 @@ class Dialogue:
             user=self._user_name,
             split=self._task.split,
             task_hash=self._task.situation_hash,
+            axes=self._task.axes,
             content_hash=self._content_hash,
             system=self._domain.spec.rules,
             opening=log.opening,
@@ -303,16 +306,23 @@ class Dialogue:
     async def _run_calls(self, session: ToolSession, turn: Turn) -> list[Message]:
         before = self._world.fork()
         answers = []
-        number = len(self._log.turns) - 1
+        stops = self._convention is not None and self._convention.stops_at_error
         for index, call in enumerate(turn.message.tool_calls):
-            self._note_effect("agent", self._true_name(call.name))
-            which = f"{number}.{index}, {call.name[:_NAME_CHARS]!r}"
-            async with self._waits.on("tool call", which, self._gates.calls):
-                result = await session.call(call)
+            if stops and turn.results and turn.results[-1].is_error:
+                text = "not made: the call before it failed"
+                result = ToolResult(call.id, call.name, text, is_error=True, instead=NOT_MADE)
+            else:
+                result = await self._call(session, call, index)
             turn.results.append(result)
             answers.append(result.as_message(call.name))
         turn.changes = diff(before, self._world)
         return answers
+
+    async def _call(self, session: ToolSession, call: ToolCall, index: int) -> ToolResult:
+        self._note_effect("agent", self._true_name(call.name))
+        which = f"{len(self._log.turns) - 1}.{index}, {call.name[:_NAME_CHARS]!r}"
+        async with self._waits.on("tool call", which, self._gates.calls):
+            return await session.call(call)
 
     def _true_name(self, called: str) -> str:
         return called if self._perturbations is None else self._perturbations.true_name(called)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from muarl.spec import (
 )
 from muarl.spec.calls import Who
 from muarl.spec.user import UserKindSpec, UserSpec
+from muarl.text_calls import Convention, PythonCalls
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
 from muarl.user.build import Users
@@ -103,6 +105,19 @@ class Domain:
     def origin(self, task_id: str) -> tuple[Path, str]:
         """A task beyond a run: the domain's folder, and what it is called there."""
         return self.folder.resolve(), task_id
+
+    @cached_property
+    def convention(self) -> Convention | None:
+        """How the agent writes calls into its text; None where its chat template says how.
+
+        Raises:
+            SpecError: The code that says how cannot be imported.
+        """
+        text = self.spec.calls.text
+        if text is None or text.convention is None:
+            return None if text is None else PythonCalls()
+        convention: Convention = self._python.load(text.convention, ("calls", "text", "convention"))
+        return convention
 
     @property
     def base(self) -> World:

@@ -13,7 +13,8 @@ class Offer:
     """The tools of one dialogue that the agent knows of.
 
     Attributes:
-        tools: Those it is shown now, in their server's order.
+        tools: Those it is shown now: in the task's order, those that were shown later after the others;
+            in their server's order where the task names none.
 
     Args:
         offered: All that the server offers.
@@ -29,7 +30,7 @@ class Offer:
     ) -> None:
         self._offered = [(tool, true_name(tool.name)) for tool in offered]
         self._task = task.id
-        self._known: set[str] | None = None
+        self._known: list[str] | None = None
         if task.tools is not None:
             self._known = self._found(task.tools)
             for turn in task.turns:
@@ -42,20 +43,24 @@ class Offer:
         Returns:
             Whether there is anything that was not shown before.
         """
-        if self._known is None or self._known >= (more := self._found(names)):
+        if self._known is None:
             return False
-        self._known |= more
+        more = [name for name in self._found(names) if name not in self._known]
+        self._known += more
         self.tools = self._shown()
-        return True
+        return bool(more)
 
     def _shown(self) -> tuple[ToolSpec, ...]:
-        known = self._known
-        return tuple(tool for tool, name in self._offered if known is None or name in known)
+        if self._known is None:
+            return tuple(tool for tool, _ in self._offered)
+        place = {name: number for number, name in enumerate(self._known)}
+        shown = [(place[name], tool) for tool, name in self._offered if name in place]
+        return tuple(tool for _, tool in sorted(shown, key=lambda pair: pair[0]))
 
-    def _found(self, names: Iterable[str]) -> set[str]:
-        found = set(names)
+    def _found(self, names: Iterable[str]) -> list[str]:
+        found = list(dict.fromkeys(names))
         there = {name for _, name in self._offered}
-        for name in sorted(found - there):
+        for name in sorted(set(found) - there):
             raise ToolServerError(
                 f"task {self._task!r} shows a tool {name!r}, which no server of its domain offers"
                 f"{did_you_mean(name, there)}"

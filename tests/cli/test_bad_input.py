@@ -350,17 +350,17 @@ def test_an_endpoint_that_stays_down_past_its_timeout_is_named_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("setting", "says"),
+    ("setting", "code", "says"),
     [
-        ("base_url: 'http://127.0.0.1:1/v1', model: m, api_key_env: NO_SUCH_KEY", "NO_SUCH_KEY"),
-        ("base_url: 'localhost:8000', model: m", "'localhost:8000' is no endpoint"),
+        ("base_url: 'http://127.0.0.1:1/v1', model: m, api_key_env: NO_SUCH_KEY", 1, "NO_SUCH_KEY"),
+        ("base_url: 'localhost:8000', model: m", 2, "expected a URL such as http://127.0.0.1:8000"),
     ],
 )
 def test_an_endpoint_without_url_or_key_is_refused_before_the_run(
-    setting: str, says: str, muarl: InProcess, run_file: Path, out: Path
+    setting: str, code: int, says: str, muarl: InProcess, run_file: Path, out: Path
 ) -> None:
     run_file.write_text(run_file.read_text() + f"user: {{llm: {{{setting}}}}}\n")
-    muarl("rollout", run_file, "--expert", "--out", out).refuses(1, says)
+    muarl("rollout", run_file, "--expert", "--out", out).refuses(code, says)
     assert not out.exists()
 
 

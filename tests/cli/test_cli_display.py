@@ -13,7 +13,8 @@ from rich.console import Group as Lines
 from muarl.cli import _display
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._grid import grid_lines
-from muarl.cli._status import beside, brief, in_words, removals, status
+from muarl.cli._standing import Course
+from muarl.cli._status import beside, brief, in_words, removals, status, status_lines
 from muarl.evaluate import summarise
 from muarl.evaluate.grid import Cell, GridFound
 from muarl.evaluate.removal import Removal
@@ -64,7 +65,7 @@ def busy(num_live: int, clock: Clock) -> Counters:
 def rendered(counters: Counters, width: int) -> list[str]:
     console = Console(record=True, width=width, file=io.StringIO(), color_system=None)
     snapshot = counters.snapshot()
-    console.print(Lines(status(snapshot, snapshot)))
+    console.print(Lines(status(status_lines(snapshot, snapshot))))
     return console.export_text().rstrip("\n").split("\n")
 
 
@@ -124,7 +125,7 @@ def test_at_eighty_columns_four_thousand_dialogues_are_read_whole() -> None:
 
 def test_without_dialogues_nothing_is_shown_of_them() -> None:
     nothing = Counters().snapshot()
-    assert status(nothing, nothing).plain == ""
+    assert status_lines(nothing, nothing) == {}
     assert brief(nothing) == ""
 
 
@@ -136,7 +137,7 @@ def test_when_all_have_ended_rates_are_those_of_the_phase() -> None:
     counters.attempt_ended(plan, build_episode(plan.key), None)
     clock.now = 4.0
     phase, recent = counters.snapshot(), counters.snapshot().since(counters.snapshot())
-    text = status(phase, recent).plain
+    text = status(status_lines(phase, recent)).plain
     assert "live" not in text
     assert "0.2 dialogues/s" in text
 
@@ -152,13 +153,14 @@ def test_figures_in_words() -> None:
 
 
 def live(counters: Counters, out: io.StringIO) -> LiveProgress:
-    return LiveProgress(counters, Console(file=out, force_terminal=True, width=100))
+    return LiveProgress(Course(counters), Console(file=out, force_terminal=True, width=100))
 
 
 def test_the_live_view_shows_bars_notes_and_the_status_of_the_present_phase() -> None:
     clock, out = Clock(), io.StringIO()
     counters = busy(64, clock)
-    with live(counters, out).shown() as progress:
+    progress = live(counters, out)
+    with progress.view.shown():
         progress.phase("floor", 3)
         progress.advance(3, nothing=0.25)
         progress.phase("GRPO", 40)
@@ -192,7 +194,7 @@ def test_drawing_takes_no_more_than_its_share_however_long_it_takes(
         def thread_time() -> float:
             return spent
 
-    view = live(Counters(), io.StringIO())._view
+    view = live(Counters(), io.StringIO()).view
 
     def slow_refresh() -> None:
         nonlocal spent
@@ -209,7 +211,7 @@ def test_what_goes_to_no_terminal_is_plain_lines(
 ) -> None:
     clock = Clock()
     counters = busy(64, clock)
-    with display(counters) as progress:
+    with display(Course(counters)) as progress:
         assert isinstance(progress, PlainProgress)
         progress.phase("rollout, T=1", 4)
         plan = EpisodePlan(build_key("new", 0))
@@ -229,9 +231,9 @@ def test_what_goes_to_no_terminal_is_plain_lines(
 
 def test_drawing_four_thousand_dialogues_takes_as_long_as_drawing_eight() -> None:
     def least_s(num_live: int) -> float:
-        view = live(busy(num_live, Clock()), io.StringIO())._view
+        view = live(busy(num_live, Clock()), io.StringIO()).view
         seconds = []
-        with view:
+        with view.shown():
             for _ in range(20):
                 before = time.thread_time()
                 view.refresh()

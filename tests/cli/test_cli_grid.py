@@ -110,6 +110,7 @@ def test_a_grid_that_was_broken_off_goes_on_where_it_was(
         ("trials: 3", "split: heldout", ":10:8: unknown split 'heldout'; did you mean"),
         ("trials: 3", "split: train", "split 'train' shares 1 tasks with what is trained on"),
         ("{expert: {}}", "{model: nowhere}", "no model in "),
+        ("own: {scripted: {}}", "own: {fixed: {}}", "grid.yaml:7:8: task 'cancel-"),
         ("{expert: {}}", "{cold_start: nowhere}", "no model in "),
     ],
 )

@@ -243,8 +243,8 @@ def in_a_shell(
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
 def test_a_stderr_that_cannot_be_written_costs_nothing_but_the_remarks(redirection: str) -> None:
     body = (
-        "from muarl.cli._display import PlainProgress; from muarl.observe import Counters; "
-        "PlainProgress(Counters()).note('one'); print('two'); sys.stderr.write('three'); "
+        "from muarl.cli._display import PlainProgress; from muarl.cli._standing import Course; "
+        "from muarl.observe import Counters; PlainProgress(Course(Counters())).note('one'); print('two'); sys.stderr.write('three'); "
         "a.answer('done')"
     )
     done = in_a_shell(body, redirection)

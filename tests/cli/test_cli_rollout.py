@@ -320,3 +320,21 @@ def test_a_replayed_user_has_words_for_every_task_or_the_old_run_stays(
     assert ending.code == 2
     assert "people.jsonl has no dialogue of task 'another'" in "".join(ending.lines)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("user", "place", "lacks"),
+    [
+        ("user: {fixed: {}}", ":9:7: ", "no `turns`"),
+        ("user: {pool: {one: {user: {replay: {file: none.jsonl}}}}}", ":9:27: ", "cannot be read"),
+        ("eval: {user: {fixed: {}}, episodes: 1}", ":8:14: ", "no `turns`"),
+    ],
+)
+def test_a_user_who_does_not_fit_is_refused_where_she_is_named(
+    muarl: InProcess, run_file: Path, user: str, place: str, lacks: str
+) -> None:
+    if user.startswith("eval"):
+        spoil(run_file, "eval: {episodes: 70, temperatures: [1.0]}\n", "")
+    run_file.write_text(run_file.read_text() + user)
+    ending = muarl("check", run_file)
+    ending.refuses(2, f"run.yaml{place}", lacks)

@@ -24,6 +24,7 @@ from mcp_types import CallToolResult
 from muarl.cli.init import write
 from muarl.cli.serve import fresh_sessions
 from muarl.domain import Domain, load_domain
+from muarl.tools.prompt_http import heads_within
 from muarl.tools.serving import tools_as_server
 from muarl.tools.serving_http import HttpSessions, loopback_only
 
@@ -47,14 +48,20 @@ def program(*arguments: str) -> StdioServerParameters:
 
 
 @asynccontextmanager
-async def over_http(domain: Domain, **how: float) -> AsyncIterator[str]:
+async def over_http(domain: Domain, head_s: float = 10, **how: float) -> AsyncIterator[str]:
     """Serves a domain in this process; gives the URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     sessions = HttpSessions(
         lambda: tools_as_server("shop", fresh_sessions(domain, None)), loopback_only(port), **how
     )
-    config = uvicorn.Config(sessions, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        sessions,
+        http=heads_within(head_s),
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     async with sessions.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [listening])
@@ -340,3 +347,40 @@ async def test_requests_sent_by_halves_hold_up_nobody_and_are_ended(
             assert b" 408 " in await stream.receive()
             await stream.aclose()
     assert not [record for record in caplog.records if record.exc_info]
+
+
+WHOLE = "GET /else HTTP/1.1\r\nHost: {host}\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "sent"),
+    [("", ""), ("", "POST /mcp HTTP/1.1\r\nHost:"), (WHOLE, "POST"), (WHOLE, "GET / HTTP/1.1\r\n")],
+    ids=["nothing", "half a head", "half a second head", "a second line"],
+)
+async def test_a_head_that_is_sent_by_halves_is_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, before: str, sent: str
+) -> None:
+    write(tmp_path / "shop", "python")
+    async with over_http(load_domain(tmp_path / "shop"), head_s=0.5) as url:
+        host = url.partition("://")[2].partition("/")[0]
+        stream = await anyio.connect_tcp(*host.split(":"))  # type: ignore[arg-type]
+        async with stream:
+            if before:
+                await stream.send(before.format(host=host).encode())
+                assert b" 404 " in await stream.receive()
+            if sent:
+                await stream.send(sent.encode())
+            with anyio.fail_after(4):  # before uvicorn ends a connection that is not used any more
+                assert b" 408 " in await stream.receive()
+                with pytest.raises(anyio.EndOfStream):
+                    await stream.receive()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_request_that_takes_longer_than_its_head_may_is_answered(tmp_path: Path) -> None:
+    write(tmp_path / "shop", "python")
+    async with over_http(load_domain(tmp_path / "shop"), head_s=0.2, body_s=0.6) as url:
+        host = url.partition("://")[2].partition("/")[0]
+        async with await anyio.connect_tcp(*host.split(":")) as stream:  # type: ignore[arg-type]
+            await stream.send(HALF.format(host=host).encode())
+            assert b"the rest did not come within 0.6 s" in await stream.receive()

@@ -14,6 +14,7 @@ from spec_files import spoil
 
 from muarl.cli._display import LiveProgress, PlainProgress
 from muarl.cli._printable import in_one_line, printable
+from muarl.cli._standing import Course
 from muarl.cli._telling import remark, tell
 from muarl.observe import Counters
 
@@ -98,14 +99,15 @@ def test_a_name_with_a_line_end_begins_no_line(muarl: InProcess, shop: Path) -> 
 def test_progress_in_a_log_and_on_a_screen_commands_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    plain = PlainProgress(Counters())
+    plain = PlainProgress(Course(Counters()))
     plain.phase(HOSTILE, 3)
     plain.note(HOSTILE)
     tell(HOSTILE)
     remark(HOSTILE)
     assert harmless(capsys.readouterr().err)
     screen = io.StringIO()
-    with LiveProgress(Counters(), Console(file=screen, force_terminal=True)).shown() as live:
+    live = LiveProgress(Course(Counters()), Console(file=screen, force_terminal=True))
+    with live.view.shown():
         live.phase(HOSTILE + "[red]", 3)
         live.note(HOSTILE)
     assert "\x1b[2J" not in screen.getvalue()

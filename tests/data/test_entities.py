@@ -108,3 +108,12 @@ def test_any_world_and_any_call_have_entities(
 ) -> None:
     one = task(world=brought, gold=[GoldCallSpec(tool="t", arguments=arguments)])
     assert all(isinstance(name, str) for name in entities(base, one))
+
+
+def test_records_of_a_catalogue_belong_to_the_tasks_of_all_splits() -> None:
+    base = {"classes": {"Yoga": {"day": "mo"}}, "members": {"Ada": {"card": 1}}}
+    one = task(gold=called(member="Ada", of="Yoga"), world={"classes": {"Spin": {"day": "tu"}}})
+    found = Entities(World(base), [one], ["classes"])
+    assert found.of(one) == {"Ada"}
+    assert found.parts == {"classes", "members"}
+    assert Entities(World(base), [one]).of(one) == {"Ada", "Yoga", "Spin"}

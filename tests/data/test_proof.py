@@ -312,9 +312,22 @@ async def test_an_entity_in_two_splits_is_found_once(folder: Path) -> None:
     assert said(proof)[:1] == [
         (
             "splits 13:11: task 'held_out-0': 'W0' is also in task 'train-0' of split 'train'; "
-            "splits must not share entities"
+            "splits must not share entities (a catalogue that all tasks speak of is named under the "
+            "domain's `shared`: orders)"
         )
     ]
+
+
+async def test_what_the_domain_shares_may_be_in_two_splits_and_is_there(folder: Path) -> None:
+    generated(folder, "(5 if split == 'held_out' else 0)", "0")
+    spoil(folder / "domain.yaml", "tasks:\n", "shared: [orders]\ntasks:\n")
+    proof = await prove(load_domain(folder))
+    assert not any(finding.startswith("splits") for finding in said(proof))
+    spoil(folder / "domain.yaml", "[orders]", "[order]")
+    proof = await prove(load_domain(folder))
+    assert (
+        "splits 12:10: unknown part of the world with records 'order'; did you mean 'orders'?"
+    ) in said(proof)
 
 
 async def test_an_entity_that_the_world_holds_counts_where_a_task_names_it(folder: Path) -> None:
@@ -345,7 +358,8 @@ async def test_an_entity_within_lists_of_a_call_is_found_L10(folder: Path) -> No
     )
     (finding,) = split_findings(Subject(load_domain(folder)))
     assert finding.problem.message == (
-        "task 'b': 'W1' is also in task 'a' of split 'train'; splits must not share entities"
+        "task 'b': 'W1' is also in task 'a' of split 'train'; splits must not share entities "
+        "(a catalogue that all tasks speak of is named under the domain's `shared`: orders)"
     )
 
 

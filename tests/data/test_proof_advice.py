@@ -88,3 +88,54 @@ def test_an_expert_that_returns_a_text_is_told_what_to_return(tmp_path: Path) ->
     (finding,) = proof.findings
     assert "the agent's `act` returned 'Which order?', which is no message of an" in str(finding)
     assert "let it return Message('assistant', 'a text for the user')" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "finding"),
+    [
+        (
+            "never_called: {tool: cancel, arguments: {oder_id: W9}}",
+            "unknown argument 'oder_id'; did you mean 'order_id'? (of tool 'cancel')",
+        ),
+        (
+            "not: {all: [{called: {tool: look, arguments: {x: 1}}}]}",
+            "unknown argument 'x'; known: order_id (of tool 'look')",
+        ),
+        (
+            "not: {preceded: {by: look, same: [oder_id]}}",
+            "unknown argument 'oder_id'; did you mean 'order_id'? (of tool 'cancel')",
+        ),
+        (
+            "world: {path: ordres.W1.status, changed: false}",
+            "no world of a task has 'ordres'; did you mean 'orders'?",
+        ),
+        (
+            "not: {world: {path: orders.W1.statsu, equals: lost}}",
+            "no world of a task has 'orders.W1.statsu'; did you mean 'status'?",
+        ),
+        ("world: {path: refunds.W1, changed: false}", "no world of a task has 'refunds'"),
+    ],
+)
+def test_a_predicate_that_watches_over_nothing_is_found(
+    tmp_path: Path, predicate: str, finding: str
+) -> None:
+    """Each holds after the gold calls, and after any others: it is misspelt."""
+    write_all(tmp_path)
+    spoil(tmp_path / "domain.yaml", REWARD, f"{REWARD}\n  - {predicate}")
+    proof = anyio.run(prove, load_domain(tmp_path))
+    assert [found.problem.message for found in proof.findings] == [finding]
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "world: {path: orders.W1.status, equals: cancelled}",
+        # What only a mistake would make is in no world.
+        "world: {path: orders.W2, changed: false}",
+        "world: {path: orders.W1.refund, changed: false}",
+    ],
+)
+def test_a_path_that_a_mistake_would_make_may_lead_nowhere(tmp_path: Path, predicate: str) -> None:
+    write_all(tmp_path)
+    spoil(tmp_path / "domain.yaml", REWARD, f"{REWARD}\n  - {predicate}")
+    assert anyio.run(prove, load_domain(tmp_path)).sound

@@ -69,7 +69,7 @@ async def test_tools_are_in_the_prompt_from_the_message_on_that_shows_them_L1(
     assert all('"name": "leave"' not in prompt for prompt in prompts)
     assert [turn.sample for turn in episode.turns] == [0, 1, 1, 1]
     assert episode.forks == 1
-    assert [tool.name for tool in episode.tools] == ["put", "get", "echo"]
+    assert [tool.name for tool in episode.tools] == ["get", "echo", "put"]
     assert episode.turns[0].reply is not None
     assert episode.turns[0].reply.shows == ("put",)
     assert episode.reward == 1.0

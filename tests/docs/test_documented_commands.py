@@ -60,6 +60,7 @@ PLAN = [
     ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
     ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/mua-rl-as-released.yaml --dry-run",
+    ".venv/bin/muarl top runs/quickstart --once",
     ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",

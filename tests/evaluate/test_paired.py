@@ -5,49 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from muarl.evaluate.paired import (
     FourCells,
-    Trials,
     gain_kept,
     overall,
     paired_difference,
-    pass_hat,
 )
-from muarl.evaluate.statistics import pass_hat_k, wilson
+from muarl.evaluate.pass_k import Trials
+from muarl.evaluate.statistics import wilson
 
 
 def trials(*successes: int, of: int = 4) -> Trials:
     """Tasks t0, t1, ... with so many successes each."""
     return {f"t{i}": [n < c for n in range(of)] for i, c in enumerate(successes)}
-
-
-def test_pass_hat_k_is_the_share_of_draws_of_k_trials_that_all_succeed() -> None:
-    # C(2,2)/C(4,2) = 1/6, C(4,2)/C(4,2) = 1, C(1,2) = 0
-    assert pass_hat(trials(2, 4, 1), 2).value == pytest.approx((1 / 6 + 1) / 3)
-    assert pass_hat(trials(3, 4), 4).value == pytest.approx(0.5)
-    assert pass_hat(trials(3, 1), 1).value == pytest.approx(0.5)
-
-
-def test_a_task_with_too_few_trials_is_left_out_of_pass_hat_k() -> None:
-    found = pass_hat({"a": [True, True], "b": [True]}, 2)
-    assert (found.value, found.n) == (1.0, 1)
-    assert pass_hat({"b": [True]}, 2).value is None
-    with pytest.raises(ValueError, match="k >= 1"):
-        pass_hat({"b": [True]}, 0)
-
-
-@given(st.lists(st.integers(0, 4), min_size=2, max_size=8), st.integers(1, 4))
-def test_pass_hat_k_is_that_of_the_statistics_and_within_its_interval(
-    successes: list[int], k: int
-) -> None:
-    found = pass_hat(trials(*successes), k)
-    assert found.value == pytest.approx(pass_hat_k(trials(*successes), k))
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 <= found.low <= found.value <= found.high <= 1  # type: ignore[operator]
 
 
 def test_a_paired_difference_is_over_the_tasks_of_both() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
 from statistics import fmean
 from time import process_time
 
@@ -12,10 +11,9 @@ from hypothesis import strategies as st
 from muarl.evaluate.statistics import (
     above_floor,
     bootstrap_mean,
+    effective_trials,
     mean,
     mean_share,
-    pass_at_k,
-    pass_hat_k,
     success_rate,
     wilson,
 )
@@ -122,16 +120,52 @@ def test_ten_times_as_many_episodes_take_no_more_than_ten_times_as_long():
     assert least_s(1000) < 30 * least_s(100), "squared, it would be a hundred times"
 
 
-def test_one_episode_a_task_is_wilson_and_several_are_bootstrapped_by_task():
+def test_one_episode_a_task_is_wilson_and_several_have_an_effective_number():
     assert success_rate({"a": [True], "b": [False]}) == wilson(1, 2)
     clustered = success_rate({"a": [True, True], "b": [False, False], "c": [True, False]})
-    assert (clustered.value, clustered.method) == (0.5, "bootstrap by task")
+    assert (clustered.value, clustered.method) == (0.5, "wilson by task")
+    as_one_each = {str(i): [float(i % 3 == 0)] for i in range(60)}
+    assert mean_share(as_one_each).low == pytest.approx(wilson(20, 60).low)
+
+
+@pytest.mark.parametrize(
+    ("sums", "counts_as"),
+    [
+        ([8, 0] * 30, 60),  # trials of a task end alike: as many as there are tasks
+        ([8] * 60, 60),  # nothing is seen of how tasks differ: the least that there can be
+        ([0] * 60, 60),
+        ([4] * 60, 60),
+        ([1, 7] * 30, 60 / 0.5625),  # s = 9/16 of p (1 - p)
+    ],
+)
+def test_trials_that_end_alike_count_once(sums, counts_as):
+    # With 30 tasks or more on either side the data's own word counts for all but 1 %.
+    assert effective_trials(sums, [8] * 60) == pytest.approx(counts_as, rel=5e-3)
+
+
+def test_trials_that_are_independent_all_count():
+    rng = random.Random(3)
+    sums = [sum(rng.random() < 0.5 for _ in range(8)) for _ in range(4000)]
+    assert effective_trials(sums, [8] * 4000) == pytest.approx(32_000, rel=0.05)
+
+
+def test_the_fewer_tasks_succeed_the_more_a_task_counts_as_one_trial():
+    one, many = [3] + [0] * 29, [1] * 15 + [0] * 15
+    assert effective_trials(one, [8] * 30) < 1.3 * 30 < effective_trials(many, [8] * 30)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 8)), min_size=2, max_size=30))
+def test_an_interval_of_failures_mirrors_that_of_successes(drawn):
+    by_task = {str(i): [j < c for j in range(n)] for i, (n, c) in enumerate(drawn)}
+    won, lost = mean_share(by_task), mean_share({t: [not x for x in v] for t, v in by_task.items()})
+    assert won.low == pytest.approx(1 - lost.high, abs=1e-9)
 
 
 def test_when_every_task_scores_alike_the_interval_still_has_a_width():
     alike = success_rate({"a": [True, True], "b": [True]})
     assert (alike.value, alike.high, alike.n) == (1, 1, 3)
-    assert alike.low == wilson(2, 2).low
+    # One is tried twice as often, so that they weigh as 3 * 3 / (4 + 1) tasks.
+    assert wilson(1, 1).low < alike.low < wilson(2, 2).low
     halves = success_rate({str(i): [True, False] for i in range(30)})
     assert halves.low == pytest.approx(wilson(15, 30).low)
 
@@ -174,28 +208,6 @@ def test_the_score_above_the_floor_is_zero_at_the_floor_and_one_at_full_marks():
         above_floor(1, 1)
 
 
-def test_pass_k_matches_its_closed_forms():
-    assert pass_hat_k({"a": [True, True, True, False]}, 2) == 0.5  # C(3,2) / C(4,2)
-    assert pass_at_k({"a": [True, False, False, False]}, 2) == 0.5  # 1 - C(3,2) / C(4,2)
-    two_tasks = {"a": [True, True], "b": [True, False]}
-    assert (pass_hat_k(two_tasks, 2), pass_at_k(two_tasks, 2)) == (0.5, 1)
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
-def test_pass_k_is_the_mean_over_all_ways_to_draw_k_trials(one_task, data):
-    k = data.draw(st.integers(1, len(one_task)))
-    draws = list(combinations(one_task, k))
-    assert pass_hat_k({"a": one_task}, k) == pytest.approx(fmean(all(draw) for draw in draws))
-    assert pass_at_k({"a": one_task}, k) == pytest.approx(fmean(any(draw) for draw in draws))
-
-
-def test_pass_k_needs_k_trials_of_every_task():
-    with pytest.raises(ValueError, match="'b' has 1 trials"):
-        pass_hat_k({"a": [True, True], "b": [True]}, 2)
-    with pytest.raises(ValueError, match="k >= 1"):
-        pass_at_k({}, 1)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("trials", [1, 8])
 def test_a_mean_on_which_all_tasks_agree_is_not_certain(value: float, trials: int) -> None:
@@ -210,7 +222,7 @@ def test_a_mean_on_which_all_tasks_agree_is_not_certain(value: float, trials: in
     one = mean_share({"t": [value]})
     assert one.high - one.low > interval.high - interval.low
     unequal = {"a": [0.0, 1.0], "b": [1.0, 1.0]}
-    assert mean_share(unequal) == bootstrap_mean(unequal)
+    assert mean_share(unequal).value == bootstrap_mean(unequal).value
     assert mean_share({}).value is None
 
 

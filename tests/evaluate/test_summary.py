@@ -85,7 +85,7 @@ def test_calls_are_counted_per_tool_and_errors_over_all_calls():
 def test_repeated_tasks_are_drawn_whole():
     episodes = [make_episode(str(t), float(t % 2), sample=s) for t in range(8) for s in range(4)]
     summary = summarise(episodes)
-    assert summary.success.method == summary.turns.method == "bootstrap by task"
+    assert (summary.success.method, summary.turns.method) == ("wilson by task", "bootstrap by task")
     assert summary.success.n == 32
 
 

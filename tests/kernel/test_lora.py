@@ -226,5 +226,5 @@ def test_chosen_targets_alone_have_adapters() -> None:
 
 def test_without_peft_the_command_that_installs_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(SetupError, match=r"needs peft.*pip install 'muarl\[lora\]'"):
+    with pytest.raises(SetupError, match=r"need peft.*pip install 'muarl\[lora\]'"):
         require_peft()

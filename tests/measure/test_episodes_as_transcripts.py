@@ -87,3 +87,25 @@ def test_an_episode_of_another_domain_or_task_is_refused(episodes: list[Episode]
         list(reader.read([structs.replace(episodes[0], domain="other")]))
     with pytest.raises(RecordError, match="is not the one that was played"):
         list(reader.read([structs.replace(episodes[0], task_hash="x")]))
+
+
+def test_who_played_in_a_grid_is_who_its_phase_names(episodes: list[Episode]) -> None:
+    reader = EpisodeReader(desk(), user="folder")
+    for phase, of_pool, user, policy in (
+        ("grid:cold:weak", "", "weak", "cold"),
+        ("grid:cold:mixed", "hard", "mixed/hard", "cold"),
+        ("train", "hard", "hard", "train"),
+        ("train", "", "folder", "train"),
+    ):
+        key = structs.replace(episodes[0].key, phase=phase)
+        episode = structs.replace(episodes[0], key=key, user=of_pool)
+        (found,) = reader.read([episode])
+        assert (found.user, found.policy) == (user, policy)
+
+
+def test_a_change_that_a_knob_made_is_no_unscripted_one(episodes: list[Episode]) -> None:
+    first = episodes[0]
+    opening = structs.replace(first.opening, knobs=("withhold", "change_request"))
+    (found,) = EpisodeReader(desk()).read([structs.replace(first, opening=opening)])
+    assert found.told_to_change == 1
+    assert next(EpisodeReader(desk()).read([first])).told_to_change == 0

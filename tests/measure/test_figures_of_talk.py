@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from measure_kit import CITY, EMAIL, ORDER, PIN, items, said, value
+from measure_kit import CITY, DO, EMAIL, ORDER, PIN, items, said, value
+from msgspec import structs
 
 from muarl.measure import View
 from muarl.measure.transcript import Fact, Goal, ToolUse
@@ -58,6 +59,13 @@ def test_a_request_meets_with_one_of_four_answers(answer: str, kind: str) -> Non
     asked = said("Cancel W41.", "What is your email?", answer)
     kinds = ("answers", "refuses", "does_not_know", "ignores")
     assert {name: value(name, asked) for name in kinds} == {n: float(n == kind) for n in kinds}
+
+
+def test_a_question_has_other_marks_in_other_languages() -> None:
+    for question in ("お客様の email は？", "わかりました。email？", "ما هو email؟"):
+        asked = said("Cancel W41.", question, "ann@post.example")
+        assert value("answers", asked) == 1, question
+        assert value("premature_disclosure", asked) == 0, question
 
 
 def test_what_she_cannot_know_and_makes_up_is_fabricated() -> None:
@@ -146,6 +154,43 @@ def test_changes_of_mind_are_told_by_words_and_by_the_ledger() -> None:
     assert value("unscripted_change", scripted) == 0
     forced = said("Send it to oslo.", "I cannot send it.", "Then cancel it instead.", goals=(goal,))
     assert value("changes_mind", forced) == 0
+
+
+NEXT = Goal(facts=(Fact("order_id", "K55"),), calls=(ToolUse("return", {"order_id": "K55"}),))
+REFUSED = Goal(facts=(ORDER,))
+
+
+def test_a_change_that_is_told_in_two_turns_is_one() -> None:
+    other = (Fact("order_id", "X24"), Fact("city", "lima"))
+    goals = (Goal(facts=(ORDER,), calls=(DO,), instead=other),)
+    for change in ("No wait, send my order to lima.", "No wait, I changed my mind.", "To lima."):
+        changed = said(
+            *("Cancel order W41.", "Cancel W41. Shall I go ahead?", change, "Which order, then?"),
+            *("It is X24.", "X24 to lima. Shall I go ahead?", "Yes please.", "Done.", "Bye. ###"),
+            goals=goals,
+            changes_mind=True,
+        )
+        assert value("unscripted_change", changed) == 0, change
+        assert value("turn_of_change", changed) == 1, change
+    told = structs.replace(changed, changes_mind=False)
+    assert value("unscripted_change", told) == 1
+    assert value("unscripted_change", structs.replace(told, told_to_change=1)) == 0, "by a knob"
+    never = said(
+        "Send my order to lima.", "Which order?", "X24.", "[do] Done.", "Bye. ###", goals=goals
+    )
+    assert value("changes_mind", never) == 0, "she wanted it from the start"
+
+
+@pytest.mark.parametrize("insists", ["That can't be right, please cancel W41.", "Are you sure?"])
+def test_a_request_that_is_refused_twice_settles_no_second_one(insists: str) -> None:
+    lines = ("Cancel W41.", "Sorry, I cannot cancel it.", insists, "Sorry, I cannot cancel it.")
+    goals = {"goals": (REFUSED, NEXT)}
+    stays = said(
+        *lines, "Also return my order.", "Which order?", "K55.", "Done.", "Bye. ###", **goals
+    )
+    assert value("turns_after_done", stays) == 0
+    assert value("premature_termination", stays) == 0
+    assert value("premature_termination", said(*lines, "Bye. ###", **goals)) == 1
 
 
 def test_push_back_is_counted_after_refusals_in_rounds() -> None:

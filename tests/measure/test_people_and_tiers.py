@@ -8,6 +8,7 @@ from measure_kit import said
 
 from muarl.errors import RecordError
 from muarl.measure import CATALOGUE, View, measure
+from muarl.measure.corpus import describe
 from muarl.measure.people import read_dialogues
 from muarl.measure.tiers import agreement, judge_tier, tag_tier
 from muarl.measure.transcript import Judgement, Line
@@ -43,6 +44,18 @@ def test_who_speaks_twice_is_taken_together_and_a_greeting_is_left_out(tmp_path:
     (found,) = read_dialogues(write(tmp_path / "x.jsonl", raw))
     assert [line.text for line in found.lines] == ["Hi. My lamp broke.", "Oh."]
     assert measure([found]).figures["user_turns"].value == 1
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", GOOD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert list(read_dialogues(path)) == [GOOD]
+
+
+@pytest.mark.parametrize("group", ["train", "train/a", "train/1/t", "train/²", "/"])
+def test_a_group_is_whatever_people_call_it(group: str) -> None:
+    others = [msgspec.structs.replace(GOOD, id=str(i), group=group) for i in range(3)]
+    assert describe(others).alarms == []
 
 
 BAD = {

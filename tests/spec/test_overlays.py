@@ -207,6 +207,9 @@ def test_adapters_do_not_go_where_whole_weights_are_sent(base: Path) -> None:
     servers = "engine={vllm_server: {endpoints: ['http://127.0.0.1:8000'], sync: nccl}}"
     (problem,) = refused(base, settings=["model.lora.rank=4", servers])
     assert "nccl sends whole weights, and with model.lora only adapters are sent" in problem
+    hers = f"user_model={{model: {{tiny: {{}}, lora: {{}}}}, {servers.replace('=', ': ')}}}"
+    (problem,) = refused(base, settings=[hers])
+    assert "nccl sends whole weights" in problem
 
 
 def test_a_file_is_laid_over_the_files_of_its_base(base: Path) -> None:

@@ -135,7 +135,7 @@ def test_an_endpoint_that_says_nothing_is_a_fault(muarl: InProcess, spec: Path) 
     assert done.code == 1
     (first, *_) = json.loads(done.out)["stages"]
     assert first["reasons"] == {"PolicyError": 6}
-    assert "answered with neither a text nor a call" in first["example"]
+    assert "answered with neither a text nor a call" in first["examples"]["PolicyError"]
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def test_asking_is_known_by_the_script_and_by_the_facts_name() -> None:
     asked = ["WHICH EMAIL", "What is your email?", "So it is ann@b.net."]
     assert all(email.is_asked(text) for text in asked)
     assert not any(email.is_asked(text) for text in ["Which order?", "We sent an email.", ""])
+    assert email.is_asked("お客様のemailは？"), "a question has other marks elsewhere"
     unnamed = Contract.of(TASK, PERSONA, None).facts
     assert all(not fact.phrases for fact in unnamed)
 
@@ -166,7 +167,8 @@ def test_closing_for_ever_is_a_late_stop() -> None:
     assert breach("You too!", *heard, before=thanks, stop=True, guards=("late_stop",)) == ""
     assert breach("And W42?", *heard, before=thanks) == ""
     assert breach("You too!", *heard[:2], before=thanks[:2]) == ""
-    assert breach("Yes.", "Done.", "And the other one?", "Hm.", before=thanks) == ""
+    for question in ("And the other one?", "ほかには？", "هل هناك شيء آخر؟"):
+        assert breach("Yes.", "Done.", question, "Hm.", before=thanks) == ""
 
 
 def test_the_contract_of_a_task_without_a_ledger_is_its_goal() -> None:

@@ -282,7 +282,7 @@ def test_where_nothing_can_slip_there_is_no_chance() -> None:
 
 
 def test_rates_that_cannot_hold_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="only one of partial and unsure and refuse can act"):
+    with pytest.raises(ValueError, match="only one of partial, unsure and refuse can act"):
         KnobsSpec(partial=0.5, unsure=0.4, refuse=0.2)
     with pytest.raises(ValueError, match="silence and digress"):
         KnobsSpec(silence=0.6, digress=0.6)

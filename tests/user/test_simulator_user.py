@@ -73,6 +73,8 @@ async def test_an_agent_cannot_teach_her_a_stop_token():
 async def test_an_empty_message_is_sampled_again_and_then_her_fault():
     async with endpoint(completion(""), completion("hello")) as at:
         assert (await she(at.url).open()).text == "hello"
+    async with endpoint(completion("word " * 10_000), completion("hello")) as at:
+        assert (await she(at.url).open()).text == "hello", "a server that heeds no cap"
     async with endpoint(completion(""), completion(None)) as at:
         with pytest.raises(UserError, match="no whole message in 2 tries"):
             await she(at.url).open()

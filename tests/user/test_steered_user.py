@@ -233,6 +233,8 @@ def test_the_draw_may_be_uniform() -> None:
     drawn = Counter(draw(found, "uniform", rng) for _ in range(200))
     assert 70 < drawn["b"] < 130  # four deviations
     assert Counter(draw(found, "probability", rng) for _ in range(200))["b"] < 20
+    never = [Candidate("a", 0.0), Candidate("b", 0.0)]
+    assert Counter(draw(never, "probability", rng) for _ in range(200))["b"] > 70
 
 
 def test_candidates_that_break_her_contract_are_left_out() -> None:
@@ -257,10 +259,14 @@ def test_an_answer_with_one_plain_message_is_taken_and_a_broken_form_is_not() ->
     ("text", "found"),
     [
         ('```json\n{"messages": [{"text": "a", "probability": 0.2}]}\n```', [("a", 0.2)]),
-        ('{"messages": [{"text": "a", "probability": "high"}, {"text": "b"}]}', [("a", 0.25), ("b", 0.25)]),
-        ('{"messages": [{"text": "a", "probability": -1}, {"text": "b", "probability": 7}]}', [("a", 0.25), ("b", 1.0)]),
-        ('{"messages": [{"text": "a", "probability": true}]}', [("a", 0.25)]),
-        (json.dumps({"messages": [{"text": str(i)} for i in range(9)]}), [(str(i), 0.25) for i in range(4)]),
+        ('{"messages": [{"text": "a", "probability": "high"}, {"text": "b"}]}', [("a", 1), ("b", 1)]),
+        ('{"messages": [{"text": "a", "probability": -1}, {"text": "b", "probability": 7}]}', [("a", 7), ("b", 7)]),
+        ('{"messages": [{"text": "a", "probability": 70}, {"text": "b", "probability": 10}]}', [("a", 70), ("b", 10)]),
+        ('{"messages": [{"text": "a", "probability": "70%"}, {"text": "b", "probability": "nan"}]}', [("a", 70), ("b", 70)]),
+        ('{"messages": [{"text": "a", "probability": 0}, {"text": "b", "probability": 0.5}]}', [("a", 0), ("b", 0.5)]),
+        ('{"messages": [{"text": "a", "probability": 1%s}]}' % ("0" * 400), [("a", 1)]),
+        ('{"messages": [{"text": "a", "probability": true}]}', [("a", 1)]),
+        (json.dumps({"messages": [{"text": str(i)} for i in range(9)]}), [(str(i), 1) for i in range(4)]),
         ('{"messages": "a"}', []),
         ("[" * 100_000, []),
         ("nothing", []),

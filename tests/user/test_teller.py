@@ -8,7 +8,7 @@ from muarl.domain import load_domain
 from muarl.messages import Message
 from muarl.spec.user import TellerUserSpec, UserSpec
 from muarl.testing import play_agents
-from muarl.user.teller import Teller
+from muarl.user.fixed import teller
 
 
 class Chatty:
@@ -18,7 +18,7 @@ class Chatty:
 
 @pytest.mark.anyio
 async def test_she_tells_the_goal_answers_as_often_as_told_and_leaves():
-    user = Teller("Cancel W1.", answers=1)
+    user = teller("Cancel W1.", answers=1)
     opening, first, second = await user.open(), await user.reply("?"), await user.reply("?")
     assert opening.text == "Cancel W1."
     assert (first.stop, second.stop, second.text) == (False, True, "")

@@ -125,6 +125,12 @@ def test_a_recorded_person_says_what_she_said_and_leaves(people: Path) -> None:
     assert [(r.text, r.stop) for r in short] == [("Only this.", False), ("", True)]
 
 
+def test_a_recorded_file_may_begin_with_a_byte_order_mark(people: Path) -> None:
+    read = read_replies(people)
+    people.write_bytes(b"\xef\xbb\xbf" + people.read_bytes())
+    assert read_replies(people) == read
+
+
 def test_which_of_a_tasks_dialogues_is_seeded_L5(people: Path) -> None:
     recorded = read_replies(people)["a"]
     drawn = [talk(ReplayUser(recorded, generator(seed)))[0].text for seed in range(20)]

@@ -29,6 +29,7 @@ VERBS = {
     "tasks": "make tasks of a domain's goals, and say how they are balanced",
     "check": "prove a domain sound, without any model",
     "train": "cold start, GRPO and held-out evaluation, from one run file",
+    "top": "where a run stands, from another terminal",
     "rollout": "run dialogues and keep their episodes",
     "draft": "let an LLM draft a domain from a brief, or tasks for one",
     "synth": "make dialogues for a cold start, and keep those that are verified",

@@ -8,130 +8,125 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
-from rich.progress import TimeElapsedColumn as Elapsed
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
-from muarl.cli._printable import in_one_line, printable
-from muarl.cli._status import brief, status
+from muarl.cli._printable import printable
+from muarl.cli._standing import Course, Phase, Standing
+from muarl.cli._status import status
 from muarl.cli._telling import remark
-from muarl.observe import Counters
 
 _SECONDS_PER_LINE = 10.0
 _MIN_PAUSE_S = 0.5
 _MAX_SHARE = 0.01
-_RATES_OVER_S = 10.0
+_PHASES = 12
+"""Of the last ones; a terminal has so many lines to spare."""
 
 
-class LiveProgress:
-    """One bar per phase, and below them what the dialogues of the present one do.
+def drawn(standing: Standing) -> RenderableType:
+    """A line and a bar for each phase, and below them what the dialogues of the present one do."""
+    table = Table.grid(padding=(0, 1))
+    for _ in range(4):
+        table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for phase in standing.phases[-_PHASES:]:
+        table.add_row(
+            Text(f"{phase.name:<24}"),
+            ProgressBar(total=max(phase.total, 1), completed=phase.done, width=16),
+            Text(f"{phase.done:,}/{phase.total:,}"),
+            Text(str(timedelta(seconds=int(phase.seconds))), style="dim"),
+            Text(phase.figures),
+        )
+    return Group(table, status(standing.dialogues))
 
-    Finished phases stay on the screen with their last figures.
+
+class LiveView:
+    """Something that is drawn again and again while it is open, from a thread of its own.
+
+    Args:
+        render: What it looks like now.
+        console: Where.
     """
 
-    def __init__(self, counters: Counters, console: Console) -> None:
-        self._view = _View(counters, console)
-        self._task: TaskID | None = None
-        self._total = 0
-
-    def phase(self, name: str, total: int) -> None:
-        self.finish()
-        self._total = total
-        self._view.begin()
-        self._task = self._view.add_task(in_one_line(name), total=total, figures="")
-
-    def advance(self, done: int, **figures: Any) -> None:
-        if self._task is not None:
-            self._view.update(self._task, completed=done, figures=_words(figures))
-
-    def note(self, text: str) -> None:
-        self._view.console.print(printable(text), markup=False, highlight=False)
-
-    def finish(self) -> None:
-        """The present phase is done."""
-        if self._task is not None:
-            self._view.update(self._task, completed=self._total)
+    def __init__(self, render: Callable[[], RenderableType], console: Console) -> None:
+        self._live = Live(get_renderable=render, console=console, auto_refresh=False)
 
     @contextmanager
-    def shown(self) -> Iterator[LiveProgress]:
+    def shown(self) -> Iterator[None]:
         """On the screen while this is open."""
         ended = threading.Event()
-        drawing = threading.Thread(target=self._view.draw_until, args=[ended], daemon=True)
-        with self._view:
+        drawing = threading.Thread(target=self.draw_until, args=[ended], daemon=True)
+        with self._live:
             drawing.start()
             try:
-                yield self
+                yield
             finally:
                 ended.set()
                 drawing.join()
-
-
-class _View(Progress):
-    """Bars, and a status below."""
-
-    def __init__(self, counters: Counters, console: Console) -> None:
-        self._counters = counters
-        self._before = counters.snapshot()
-        self._recent = deque([self._before])
-        super().__init__(
-            TextColumn("{task.description:<24}", markup=False),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            Elapsed(),
-            TextColumn("{task.fields[figures]}", markup=False),
-            console=console,
-            auto_refresh=False,
-        )
-
-    def begin(self) -> None:
-        """What is shown of dialogues counts from now on."""
-        self._before = self._counters.snapshot()
-        self._recent = deque([self._before])
+                self.refresh()
 
     def draw_until(self, ended: threading.Event) -> None:
-        """Draw again and again, in a thread of its own: the event loop may be busy."""
+        """Draw again and again: the event loop may be busy."""
         pause = _MIN_PAUSE_S
         while not ended.wait(pause):
             begun = time.thread_time()
             self.refresh()
             pause = max(_MIN_PAUSE_S, (time.thread_time() - begun) / _MAX_SHARE)
 
-    def get_renderables(self) -> Iterable[RenderableType]:
-        yield from super().get_renderables()
-        now = self._counters.snapshot()
-        while now.seconds - self._recent[0].seconds > _RATES_OVER_S and len(self._recent) > 1:
-            self._recent.popleft()
-        yield status(now.since(self._before), now.since(self._recent[0]))
-        self._recent.append(now)
+    def refresh(self) -> None:
+        """Draw it once."""
+        self._live.refresh()
+
+
+class LiveProgress:
+    """The course of a run in a terminal; notes stay above what is drawn anew."""
+
+    def __init__(self, course: Course, console: Console) -> None:
+        self._course = course
+        self._console = console
+        self.view = LiveView(lambda: drawn(course.standing()), console)
+
+    def phase(self, name: str, total: int) -> None:
+        self._course.phase(name, total)
+
+    def advance(self, done: int, **figures: Any) -> None:
+        self._course.advance(done, **figures)
+
+    def note(self, text: str) -> None:
+        self._course.note(text)
+        self._console.print(printable(text), markup=False, highlight=False)
 
 
 class PlainProgress:
     """A line when a phase begins and every few seconds after: for logs and pipes."""
 
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
-        self._before = counters.snapshot()
+    def __init__(self, course: Course) -> None:
+        self._course = course
         self._started = time.monotonic()
         self._said = 0.0
-        self._name = ""
-        self._total = 0
+        self._phase = Phase("", 0)
 
     def phase(self, name: str, total: int) -> None:
-        self._name, self._total = name, total
-        self._before = self._counters.snapshot()
+        self._course.phase(name, total)
+        self._phase = Phase(name, total)
         self._say(f"{name}: {total}")
 
     def advance(self, done: int, **figures: Any) -> None:
-        if done >= self._total or time.monotonic() - self._said >= _SECONDS_PER_LINE:
-            words = [_words(figures), brief(self._counters.snapshot().since(self._before))]
-            self._say("  ".join([f"{self._name}: {done}/{self._total}", *filter(None, words)]))
+        self._course.advance(done, **figures)
+        name, total = self._phase.name, self._phase.total
+        if done >= total or time.monotonic() - self._said >= _SECONDS_PER_LINE:
+            self._say("  ".join(filter(None, [f"{name}: {done}/{total}", self._course.brief()])))
 
     def note(self, text: str) -> None:
+        self._course.note(text)
         self._say(text)
 
     def _say(self, text: str) -> None:
@@ -140,18 +135,12 @@ class PlainProgress:
 
 
 @contextmanager
-def display(counters: Counters) -> Iterator[LiveProgress | PlainProgress]:
+def display(course: Course) -> Iterator[LiveProgress | PlainProgress]:
     """The display that suits where stderr goes."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield PlainProgress(counters)
+        yield PlainProgress(course)
         return
-    with LiveProgress(counters, console).shown() as live:
+    live = LiveProgress(course, console)
+    with live.view.shown():
         yield live
-
-
-def _words(figures: dict[str, Any]) -> str:
-    return "  ".join(
-        f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in figures.items()
-    )

@@ -36,6 +36,7 @@ def run_grid(args: argparse.Namespace) -> int:
         answer(dump_spec(moved, defaults=True).rstrip())
         return 0
     prepare_torch(said.spec.threads)
+    from muarl.cli._differs import tell_differences
     from muarl.cli._watching import require_spans, watched
     from muarl.train.grid import (
         as_json,
@@ -52,6 +53,7 @@ def run_grid(args: argparse.Namespace) -> int:
     require_spans(args)
     run = run_of_grid(grid, said)
     domain = anyio.run(ready_grid, grid, run)
+    tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
     with (
         RunFolder.opened(
@@ -135,7 +137,10 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:
-    rows = [[one.of, one.beside, _number(one.success, signed=True)] for one in differences]
+    rows = [
+        [one.of, one.beside, _number(one.success, signed=True), one.found, one.why]
+        for one in differences
+    ]
     return _table(rows)
 
 

@@ -14,15 +14,10 @@ _KINDS = 6
 _BAD = ("faults", "last fault")
 
 
-def status(phase: Snapshot, recent: Snapshot) -> Text:
-    """Lines for a terminal, each cut at its width; none while there are no dialogues.
-
-    Args:
-        phase: What happened since the phase began.
-        recent: What happened in the last seconds, for rates.
-    """
+def status(lines: dict[str, str]) -> Text:
+    """Lines for a terminal, each cut at its width."""
     text = Text(no_wrap=True, overflow="ellipsis", end="")
-    for name, line in _lines(phase, recent).items():
+    for name, line in lines.items():
         text.append(f"{name:<11}", style="dim")
         text.append(f"{line}\n", style="red" if name in _BAD else "")
     return text
@@ -81,8 +76,9 @@ def beside(summary: EvalSummary) -> list[str]:
         f"{count:,} of {summary.n:,} scores leave something out: {caveat}"
         for caveat, count in summary.caveats.items()
     ]
-    if summary.pass_hat:
-        lines.append(", ".join(f"pass^{k} {share}" for k, share in summary.pass_hat.items()))
+    for name, shares in (("pass^", summary.pass_hat), ("pass@", summary.pass_at)):
+        if shares:
+            lines.append(", ".join(f"{name}{k} {share}" for k, share in shares.items()))
     return lines + [f"{name} {share}" for name, share in summary.metrics.items()]
 
 
@@ -111,7 +107,13 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
-def _lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
+def status_lines(phase: Snapshot, recent: Snapshot) -> dict[str, str]:
+    """What dialogues do, name to line; none while there are no dialogues.
+
+    Args:
+        phase: What happened since the phase began.
+        recent: What happened in the last seconds, for rates.
+    """
     t = phase.totals
     if not t.started:
         return {}

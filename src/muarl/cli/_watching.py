@@ -11,6 +11,7 @@ from typing import Any
 
 from muarl import __version__
 from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.cli._standing import Course, written
 from muarl.errors import SetupError
 from muarl.observe import Observation, RunLog
 from muarl.observe.words import plain_words
@@ -69,7 +70,9 @@ def watched(
         observation = Observation(*others, secrets=secrets)
         progress: Progress = Silent()
         if shown:
-            progress = stack.enter_context(display(observation.counters))
+            course = Course(observation.counters)
+            stack.enter_context(written(course, folder.path))
+            progress = stack.enter_context(display(course))
         stack.enter_context(_heard(log, progress, secrets))
         log.say("run_begins", muarl=__version__, seed=spec.seed, engine=spec.engine.name)
         if folder.accepted:

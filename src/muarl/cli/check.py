@@ -288,8 +288,9 @@ def _counted(findings: Sequence[ProofFinding]) -> str:
 def _means(means: Means) -> str:
     return ", ".join(
         f"{mean.value:.3f} on {split} ({mean.n})"
-        for split, mean in means.items()
         if mean.value is not None
+        else f"nothing that counts on {split} (0)"
+        for split, mean in means.items()
     )
 
 

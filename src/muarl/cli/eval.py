@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return answer_run(located)
     prepare_torch(spec.threads)
+    from muarl.cli._differs import tell_differences
     from muarl.cli._status import beside, endings, in_words, removals
     from muarl.cli._watching import require_spans, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
@@ -91,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
     require_spans(args)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    tell_differences(domain)
     seen = refuse_trained_tasks(spec, domain, args.model)
     row_of = told_apart(domain.row, seen)
     anyio.run(require_room, located, domain, args.model)
@@ -137,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
             costs[temperature] = []
             for name, perturb in spec.eval.perturb.items():
                 under = await played(phase=f"perturbed:{name}", perturb=perturb)
-                cost = robustness(name, episodes, under, seed=spec.seed)
+                cost = robustness(name, episodes, under)
                 folder.log("perturbed", temperature=temperature, **msgspec.to_builtins(cost))
                 costs[temperature].append(cost)
 

@@ -157,6 +157,7 @@ async def _as_agent(
     from muarl.data.expert import byte_limits, byte_renderer
     from muarl.dialogue import Dialogue, episode_seed
     from muarl.policy.person import PersonPolicy
+    from muarl.render import in_convention
     from muarl.seeds import generator
 
     key = _key(args.seed, task)
@@ -165,7 +166,7 @@ async def _as_agent(
     name, kind = who.draw(generator(args.seed, "play", "user of the pool"))
     user = domain.user(kind, task, persona, episode_seed(key, "user"))
     limits = byte_limits(RolloutSpec() if of_run is None else of_run.rollout)
-    policy = PersonPolicy(terminal, renderer)
+    policy = PersonPolicy(terminal, in_convention(renderer, domain.convention))
     episode = await Dialogue(
         key=key,
         domain=domain,
@@ -193,11 +194,13 @@ async def _agent(
     """Whom the person talks with: the run's model, else the domain's expert."""
     if folder is None or of_run is None:
         from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
+        from muarl.render import in_convention
         from muarl.seeds import generator
 
         agent = domain.expert(task, {}, generator(key.run_seed, str(key), "expert"))
         renderer = byte_renderer()
-        yield ExpertPolicy(agent, renderer), renderer, byte_limits(RolloutSpec())
+        policy = ExpertPolicy(agent, in_convention(renderer, domain.convention))
+        yield policy, renderer, byte_limits(RolloutSpec())
         return
     from muarl.train.playing import player
 

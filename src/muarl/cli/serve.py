@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from muarl.tools.serving import OpenTools
 
 _HOST = "127.0.0.1"
+_HEAD_S = 10.0
+"""Seconds in which a client must have sent the head of a request."""
 _GOODBYE_S = 1
 """Seconds that requests may still take when it ends."""
 
@@ -104,6 +106,7 @@ async def _over_stdio(domain: Domain, server: Server[Any]) -> None:
 async def _over_http(domain: Domain, new_server: Any, port: int) -> None:
     import uvicorn
 
+    from muarl.tools.prompt_http import heads_within
     from muarl.tools.serving_http import PATH, HttpSessions, loopback_only
 
     await domain.tools()  # what cannot start is better known before anybody comes
@@ -117,6 +120,7 @@ async def _over_http(domain: Domain, new_server: Any, port: int) -> None:
     sessions = HttpSessions(new_server, loopback_only(port))
     config = uvicorn.Config(
         sessions,
+        http=heads_within(_HEAD_S),
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -98,7 +98,8 @@ def _train(
     spec = located.spec
     refuse_for_many(located, ranks)
     require_spans(args)
-    if spec.model.lora is not None:
+    hers = spec.user_model
+    if spec.model.lora is not None or (hers is not None and hers.model.lora is not None):
         require_peft()
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))

@@ -90,6 +90,34 @@ def texts(module: ast.Module) -> dict[str, str]:
     return found
 
 
+def constants(module: ast.Module) -> dict[str, Any]:
+    """Names at the top of a module that are given a literal, also one that names others before it.
+
+    Example:
+        >>> constants(ast.parse("A = 'a'; B = {'x': A + 'b'}; C = open(B)"))
+        {'A': 'a', 'B': {'x': 'ab'}}
+    """
+    found: dict[str, Any] = {}
+    for statement in module.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            try:
+                found[statement.targets[0].id] = literal(_Named(found).visit(statement.value))
+            except (ValueError, RecursionError):
+                continue
+    return found
+
+
+class _Named(ast.NodeTransformer):
+    """Puts texts in the place of their names."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known = self._known.get(node.id)
+        return ast.copy_location(ast.Constant(known), node) if isinstance(known, str) else node
+
+
 def functions(module: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
     """Functions at the top of a module, and methods as `Class.method`."""
     for statement in module.body:

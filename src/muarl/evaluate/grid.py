@@ -7,18 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
-from muarl.evaluate.paired import (
-    FourCells,
-    GainKept,
-    Trials,
-    Verdict,
-    gain_kept,
-    ks_of,
-    overall,
-    paired_difference,
-    pass_hat,
-)
+from muarl.evaluate.comparison import Comparison, compared
+from muarl.evaluate.paired import FourCells, GainKept, Verdict, gain_kept, overall
+from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
 from muarl.record import Episode
@@ -46,6 +39,7 @@ class Cell(msgspec.Struct, frozen=True):
         success: Share of dialogues that earned the whole reward.
         pass_hat: k to pass^k, the chance that k dialogues on a task all succeed. Its `n` counts tasks
             with k scored trials.
+        pass_at: k to pass@k, the chance that one of k dialogues on a task succeeds, likewise.
         summary: The rest of what an evaluation says.
     """
 
@@ -53,23 +47,22 @@ class Cell(msgspec.Struct, frozen=True):
     user: str
     success: Interval
     pass_hat: dict[int, Interval]
+    pass_at: dict[int, Interval]
     summary: EvalSummary
 
 
-class Difference(msgspec.Struct, frozen=True):
+class Difference(Comparison, frozen=True, kw_only=True):
     """Success of one minus that of another on the same tasks, all else the same.
 
-    Attributes:
+    Attributes, beside those of `Comparison`:
         of: Name of the policy or user.
         minus: Whom it is compared with.
         beside: The user with whom two policies, or the policy with whom two users, are compared.
-        success: The difference, paired by task.
     """
 
     of: str
     minus: str
     beside: str
-    success: Interval
 
 
 class GridFound(msgspec.Struct, frozen=True):
@@ -118,31 +111,33 @@ def compare(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> GridFoun
                 *(trials[trained, first_user], trials[cold, first_user]),
             )
             kept[user] = gain_kept(four, least=grid.gain.least, seed=seed)
+
+    def difference(
+        of: str, minus: str, beside: str, one: tuple[str, str], other: tuple[str, str]
+    ) -> Difference:
+        found = compared(trials[one], trials[other], seed=seed)
+        return Difference(**structs.asdict(found), of=of, minus=minus, beside=beside)
+
     return GridFound(
         cells=[
             Cell(
                 policy=policy,
                 user=user,
                 success=cell.summary.success,
-                pass_hat={k: pass_hat(cell.trials, k, seed=seed) for k in ks_of(grid.trials)},
+                pass_hat={k: pass_hat(cell.trials, k) for k in ks_of(grid.trials)},
+                pass_at={k: pass_at(cell.trials, k) for k in ks_of(grid.trials)},
                 summary=cell.summary,
             )
             for (policy, user), cell in found.items()
         ],
         policies=[
-            Difference(
-                *(policy, first_policy, user),
-                paired_difference(trials[policy, user], trials[first_policy, user], seed=seed),
-            )
+            difference(policy, first_policy, user, (policy, user), (first_policy, user))
             for policy in grid.policies
             if policy != first_policy
             for user in grid.users
         ],
         users=[
-            Difference(
-                *(user, first_user, policy),
-                paired_difference(trials[policy, user], trials[policy, first_user], seed=seed),
-            )
+            difference(user, first_user, policy, (policy, user), (policy, first_user))
             for policy in grid.policies
             for user in others
         ],

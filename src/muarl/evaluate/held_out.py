@@ -12,7 +12,7 @@ from muarl.evaluate.seen import Seen, Tasks, named, same_tasks, seen_tasks
 from muarl.model_user import UserModel
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
@@ -70,7 +70,7 @@ class HeldOut:
         def agent(task: TaskSpec, key: EpisodeKey) -> Policy:
             rng, own = generator(key.run_seed, str(key), name), self.domain.of(task.id)
             agent = trivial_agent(name, own, tools[own.located.path], rng)
-            return ExpertPolicy(agent, self.renderer)
+            return ExpertPolicy(agent, in_convention(self.renderer, own.convention))
 
         return await self.by(agent, phase=f"floor:{name}")
 

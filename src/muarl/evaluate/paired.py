@@ -9,76 +9,61 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from muarl.evaluate.pass_k import Trials
 from muarl.evaluate.statistics import (
     LEVEL,
     RESAMPLES,
     Interval,
-    bootstrap_mean,
-    mean_share,
+    t_quantile,
     wilson,
 )
 
-Trials = Mapping[str, Sequence[bool]]
-"""Task to whether each try succeeded."""
-
 Verdict = Literal["kept", "lost", "undecided"]
 
+_STUDENT = "t by task"
 _BY_TASK = "bootstrap by task"
 _ALIKE = "wilson on tasks"
 _ROUNDING = 1e-9
 
 
-def pass_hat(trials: Trials, k: int, *, level: float = LEVEL, seed: int = 0) -> Interval:
-    """pass^k with an interval: chance that k trials of a task *all* succeed, mean over tasks.
-
-    Each task's C(c, k) / C(n, k) is an unbiased estimate by itself, so tasks are what is drawn. Those
-    with fewer than k trials are left out; `n` is the number of tasks that count.
-
-    Raises:
-        ValueError: Unless `k >= 1`.
-
-    Example:
-        Tasks with 2 of 4 and 4 of 4 successes: pass^2 is (1 / 6 + 1) / 2.
-    """
-    if k < 1:
-        raise ValueError(f"pass^k needs k >= 1, not {k}")
-    of_tasks = {
-        task: [math.comb(sum(tries), k) / math.comb(len(tries), k)]
-        for task, tries in trials.items()
-        if len(tries) >= k
-    }
-    return mean_share(of_tasks, level=level, seed=seed)
-
-
-def ks_of(trials: int) -> list[int]:
-    """Numbers that pass^k is told for: 1, 2, 4, ... and the number of trials.
-
-    Example:
-        >>> ks_of(5)
-        [1, 2, 4, 5]
-    """
-    powers = [2**n for n in range(trials.bit_length())]
-    return [*(k for k in powers if k < trials), trials]
-
-
-def paired_difference(
-    first: Trials, second: Trials, *, level: float = LEVEL, seed: int = 0
-) -> Interval:
+def paired_difference(first: Trials, second: Trials, *, level: float = LEVEL) -> Interval:
     """Mean over tasks of the difference of their success rates, `first - second`.
 
     What makes one task easier than another is in both and cancels, so the interval is narrower than
-    two separate ones suggest. `n` is the number of tasks. Where all differ alike the bootstrap sees
-    no spread; then tasks of another kind, of which there was none among n, are taken to be as many
-    as Wilson's bound for 0 of n allows, and as different as can be.
+    two separate ones suggest. `n` is the number of tasks. It is Student's; its spread is that of the
+    tasks and of two more, that differ up and down as those do that differ at all, for a few tasks that
+    differ say little of how much others would: Bonett, D. G. and Price, R. M. (2012), Adjusted Wald
+    confidence interval for a difference of binomial proportions based on paired data, Journal of
+    Educational and Behavioral Statistics 37, 479-488. Where all differ alike there is no spread; then
+    tasks of another kind, of which there was none among n, are taken to be as many as Wilson's bound for
+    0 of n allows, and as different as can be.
     """
-    differences = _gains(first, second, sorted(first.keys() & second.keys()))
-    return _mean_difference(differences, level, seed)
+    return mean_difference(differences(first, second), level=level)
+
+
+def differences(first: Trials, second: Trials) -> list[float]:
+    """Success rate in the first minus that in the second, of each task that was tried in both."""
+    return _gains(first, second, sorted(_tried(first) & _tried(second)))
+
+
+def standard_error(of_tasks: Sequence[float]) -> float:
+    """Of the mean of at least one difference; see `paired_difference`."""
+    n = len(of_tasks) + 2
+    squares = math.fsum(d * d for d in of_tasks)
+    differ = sum(abs(d) > _ROUNDING for d in of_tasks)
+    added = 2 * squares / differ if differ else 2.0
+    variance = (squares + added) / n - (math.fsum(of_tasks) / n) ** 2
+    return math.sqrt(variance / (n - 1))
+
+
+def _tried(trials: Trials) -> set[str]:
+    return {task for task, tries in trials.items() if tries}
 
 
 class GainKept(msgspec.Struct, frozen=True):
@@ -135,11 +120,11 @@ def gain_kept(
     Example:
         Training gained 0.5 under its own user and 0.45 under another: 0.9 of it is kept.
     """
-    tasks = sorted(set.intersection(*(set(cell) for cell in cells)))
+    tasks = sorted(set.intersection(*(_tried(cell) for cell in cells)))
     gains = _gains(cells.trained, cells.cold, tasks)
     practised = _gains(cells.trained_practised, cells.cold_practised, tasks)
-    gain = _mean_difference(gains, level, seed)
-    below = _mean_difference(practised, level, seed)
+    gain = mean_difference(gains, level=level)
+    below = mean_difference(practised, level=level)
     kept = _ratio(gains, practised, below, level, seed)
     verdict, why = _verdict(kept, below, least)
     return GainKept(gain, below, kept, least, verdict, why)
@@ -156,15 +141,20 @@ def _gains(first: Trials, second: Trials, tasks: Sequence[str]) -> list[float]:
     return [fmean(first[task]) - fmean(second[task]) for task in tasks]
 
 
-def _mean_difference(differences: Sequence[float], level: float, seed: int) -> Interval:
-    """Mean of one value in [-1, 1] for each task."""
-    n = len(differences)
-    if n < 2 or not _alike(differences):
-        by_task = {str(place): [value] for place, value in enumerate(differences)}
-        return bootstrap_mean(by_task, level=level, seed=seed)
-    value, others = fmean(differences), _unseen(n, level)
-    low, high = value * (1 - others) - others, value * (1 - others) + others
-    return Interval(value, min(value, low), max(value, high), n, _ALIKE)
+def mean_difference(of_tasks: Sequence[float], *, level: float = LEVEL) -> Interval:
+    """Mean of one value in [-1, 1] for each task; see `paired_difference`."""
+    n = len(of_tasks)
+    if n == 0:
+        return Interval(None, None, None, 0, _STUDENT)
+    value = fmean(of_tasks)
+    if n == 1:
+        return Interval(value, None, None, 1, _STUDENT)
+    if _alike(of_tasks):
+        others = _unseen(n, level)
+        low, high = value * (1 - others) - others, value * (1 - others) + others
+        return Interval(value, min(value, low), max(value, high), n, _ALIKE)
+    half = t_quantile(level, n - 1) * standard_error(of_tasks)
+    return Interval(value, max(-1.0, value - half), min(1.0, value + half), n, _STUDENT)
 
 
 def _ratio(

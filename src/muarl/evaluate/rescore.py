@@ -45,7 +45,6 @@ async def rescore(
     keep: Callable[[Episode], None],
     *,
     predicates: RewardFile | None = None,
-    seed: int = 0,
 ) -> list[Rescored]:
     """Score each episode by the worlds that it recorded.
 
@@ -57,7 +56,6 @@ async def rescore(
         episodes: Gone through once, one at a time.
         keep: Takes each episode with its new reward.
         predicates: Count instead.
-        seed: Draws the bootstraps.
 
     Returns:
         One entry for each phase, in the order in which they came.
@@ -85,7 +83,7 @@ async def rescore(
         )
         phase.count(episode, rescored)
         keep(rescored)
-    return [phase.result(name, seed) for name, phase in phases.items()]
+    return [phase.result(name) for name, phase in phases.items()]
 
 
 class _Phase:
@@ -100,7 +98,7 @@ class _Phase:
         self._before[old.key.task_id].append(succeeded(old))
         self._after[old.key.task_id].append(succeeded(new))
 
-    def result(self, name: str, seed: int) -> Rescored:
+    def result(self, name: str) -> Rescored:
         pairs = [
             (was, now)
             for task, before in self._before.items()
@@ -110,8 +108,8 @@ class _Phase:
             phase=name,
             n=len(pairs),
             faults=self.faults,
-            before=success_rate(self._before, seed=seed),
-            after=success_rate(self._after, seed=seed),
+            before=success_rate(self._before),
+            after=success_rate(self._after),
             gained=sum(now and not was for was, now in pairs),
             lost=sum(was and not now for was, now in pairs),
         )

@@ -38,16 +38,13 @@ class Robustness(msgspec.Struct, frozen=True):
     acted: dict[str, Interval]
 
 
-def robustness(
-    name: str, clean: Iterable[Episode], episodes: Sequence[Episode], *, seed: int = 0
-) -> Robustness:
+def robustness(name: str, clean: Iterable[Episode], episodes: Sequence[Episode]) -> Robustness:
     """Compare the same tasks, played with perturbations and without.
 
     Args:
         name: Of the set of perturbations.
         clean: Episodes without.
         episodes: Episodes under it.
-        seed: Draws the bootstraps.
     """
     under, without = _trials(episodes), _trials(clean)
     kinds = sorted({kind for episode in episodes for kind in episode.perturbations()})
@@ -56,11 +53,11 @@ def robustness(
         name=name,
         n=scored,
         faults=len(episodes) - scored,
-        success=success_rate(under, seed=seed),
-        clean=success_rate(without, seed=seed),
-        difference=paired_difference(under, without, seed=seed),
+        success=success_rate(under),
+        clean=success_rate(without),
+        difference=paired_difference(under, without),
         acted={
-            kind: success_rate(_trials(e for e in episodes if kind in e.perturbations()), seed=seed)
+            kind: success_rate(_trials(e for e in episodes if kind in e.perturbations()))
             for kind in kinds
         },
     )

@@ -6,11 +6,15 @@ independent: an interval that ignores this is too narrow.
 Sources:
     Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference,
         Journal of the American Statistical Association 22, 209-212.
+    Wilson's interval with an effective number of trials: Korn, E. L. and Graubard, B. I. (1998),
+        Confidence intervals for proportions with small expected number of positive counts estimated
+        from survey data, Survey Methodology 24, 193-201; Dean, N. and Pagano, M. (2015), Evaluating
+        confidence interval methods for binomial proportions in clustered surveys, Journal of Survey
+        Statistics and Methodology 3, 484-503. What is added here is `_KNOWN`.
     Efron, B. and Tibshirani, R. (1993), An Introduction to the Bootstrap, ch. 13 (percentile
         interval); whole clusters are drawn, as in Davison, A. C. and Hinkley, D. V. (1997),
         Bootstrap Methods and their Application, section 3.8.
     Abramowitz, M. and Stegun, I. (1964), 26.7.5 (quantiles of Student's t).
-    Chen et al. (2021), arXiv 2107.03374 (pass@k); Yao et al. (2024), arXiv 2406.12045 (pass^k).
 """
 
 from __future__ import annotations
@@ -28,6 +32,12 @@ LEVEL = 0.95
 RESAMPLES = 2_000
 """Bootstrap draws: the 2.5 % bound then rests on the 50 smallest of them."""
 
+_KNOWN = 1.6
+"""Tasks with successes (or failures, if they are fewer) at which the data's own word on how alike trials of
+a task are counts half. The one free number of these intervals; chosen by `benchmarks/stats.py`."""
+
+_ROUNDING = 1e-9
+
 
 class Interval(msgspec.Struct, frozen=True):
     """An estimate and how far it can be trusted.
@@ -38,7 +48,7 @@ class Interval(msgspec.Struct, frozen=True):
             an interval rests, cannot be seen from one.
         high: Upper bound, None likewise.
         n: Episodes behind it.
-        method: "wilson", "bootstrap by task" or "t".
+        method: "wilson" (independent trials), "wilson by task", "t", "t by task" or "bootstrap by task".
     """
 
     value: float | None
@@ -71,7 +81,7 @@ def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     return Interval(successes / n, low, high, n, "wilson")
 
 
-def _wilson_bounds(share: float, n: int, level: float) -> tuple[float, float]:
+def _wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     z = _normal_quantile(level)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -111,41 +121,81 @@ def bootstrap_mean(
     return Interval(value, low, high, n, "bootstrap by task")
 
 
-def mean_share(
-    values_by_task: Mapping[str, Sequence[float]],
-    *,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """Mean of values in [0, 1], such as rewards: bootstrapped by task.
+def mean_share(values_by_task: Mapping[str, Sequence[float]], *, level: float = LEVEL) -> Interval:
+    """Mean of values in [0, 1], such as rewards: Wilson's interval with an effective number of trials.
 
-    If every task scores alike the bootstrap sees no spread and would claim certainty. Wilson with
-    one trial per task, the least information there can be, stands in for it: of all values in
-    [0, 1] with that mean, those at the ends spread the most. One task tried several times has no
-    interval.
+    One task tried several times has no interval.
+
+    Example:
+        30 tasks, each tried 8 times: if the trials of a task always end alike, they count as 30 trials;
+        if they are as independent as those of different tasks, as 240.
     """
     tasks = [values for values in values_by_task.values() if values]
-    shares = {math.fsum(values) / len(values) for values in tasks}
-    if len(shares) != 1 or (len(tasks) == 1 and len(tasks[0]) > 1):
-        return bootstrap_mean(values_by_task, level=level, resamples=resamples, seed=seed)
-    share = shares.pop()
-    low, high = _wilson_bounds(share, len(tasks), level)
-    return Interval(share, low, high, sum(map(len, tasks)), "wilson")
+    n = sum(map(len, tasks))
+    if n == 0:
+        return Interval(None, None, None, 0, "wilson by task")
+    sums = [math.fsum(values) for values in tasks]
+    share = min(1.0, math.fsum(sums) / n)
+    if len(tasks) == 1 < n:
+        return Interval(share, None, None, n, "wilson by task")
+    trials = effective_trials(sums, list(map(len, tasks)))
+    low, high = _wilson_bounds(share, trials, level)
+    return Interval(share, low, high, n, "wilson by task")
+
+
+def effective_trials(sums: Sequence[float], sizes: Sequence[int]) -> float:
+    """So many independent trials would say as much about the mean as these tasks do.
+
+    For `x_i` the sum of task i's `n_i` values in [0, 1], `N` the sum of `n_i`, `p` the mean, and
+    `m = N^2 / sum(n_i^2)`, which is the number of tasks where all were tried as often:
+
+        spread    s = sum((x_i - p n_i)^2) / N^2        variance of p, tasks being drawn
+        alike     f = s m / (p (1 - p))                 1 / n_i if trials are independent, 1 if those of
+                                                        a task end alike
+        known     K = (sum x_i)^2 / sum(x_i^2)          tasks with successes, or with failures
+                                                        (`n_i - x_i`) if they are fewer
+        trials    m / (w f + 1 - w),   w = K^2 / (K^2 + 1.6^2)
+
+    Near 0 and 1 all is decided by a handful of tasks, in which f is mostly chance; so the fewer they
+    are, the more a task counts as one trial, which is the least that it can.
+
+    Args:
+        sums: Of each task.
+        sizes: How many values each sum is of; none is 0.
+    """
+    n = sum(sizes)
+    share = math.fsum(sums) / n
+    squared = sum(size * size for size in sizes)
+    tasks = n * n / squared
+    variance = share * (1 - share)
+    spread = math.fsum((x - share * size) ** 2 for x, size in zip(sums, sizes, strict=True))
+    # Where all tasks score alike nothing is seen of how they differ.
+    if variance <= _ROUNDING or spread <= _ROUNDING:
+        return tasks
+    alike = spread * tasks / (n * n * variance)
+    lacks = [size - x for x, size in zip(sums, sizes, strict=True)]
+    known = min(_effective(sums), _effective(lacks))
+    weight = known**2 / (known**2 + _KNOWN**2)
+    return tasks / (weight * alike + 1 - weight)
+
+
+def _effective(amounts: Sequence[float]) -> float:
+    """How many equal amounts are as spread out as these (the participation ratio)."""
+    return math.fsum(amounts) ** 2 / math.fsum(x * x for x in amounts)
 
 
 def success_rate(
-    successes_by_task: Mapping[str, Sequence[bool]], *, level: float = LEVEL, seed: int = 0
+    successes_by_task: Mapping[str, Sequence[bool]], *, level: float = LEVEL
 ) -> Interval:
     """Share of episodes that succeeded, with the interval its design allows.
 
-    One episode per task: Wilson. Several: bootstrap by task.
+    One episode per task: Wilson. Several: Wilson with an effective number of trials.
     """
     tasks = [list(trials) for trials in successes_by_task.values() if trials]
     n = sum(map(len, tasks))
     if n == len(tasks):
         return wilson(sum(trials[0] for trials in tasks), n, level)
-    return mean_share(successes_by_task, level=level, seed=seed)
+    return mean_share(successes_by_task, level=level)
 
 
 def mean(values: Sequence[float], level: float = LEVEL) -> Interval:
@@ -156,7 +206,7 @@ def mean(values: Sequence[float], level: float = LEVEL) -> Interval:
     value = fmean(values)
     if n == 1:
         return Interval(value, None, None, 1, "t")
-    half = _t_quantile(level, n - 1) * stdev(values) / math.sqrt(n)
+    half = t_quantile(level, n - 1) * stdev(values) / math.sqrt(n)
     return Interval(value, value - half, value + half, n, "t")
 
 
@@ -173,50 +223,13 @@ def above_floor(score: float, floor: float) -> float:
     return (score - floor) / (1 - floor)
 
 
-def pass_hat_k(trials_by_task: Mapping[str, Sequence[bool]], k: int) -> float:
-    """pass^k: chance that k trials of a task *all* succeed, mean over tasks.
-
-    Unbiased: C(c, k) / C(n, k) for c successes of n trials.
-
-    Raises:
-        ValueError: If some task has fewer than k trials, or there is no task.
-    """
-    return fmean(
-        math.comb(sum(trials), k) / math.comb(len(trials), k)
-        for trials in _with_trials(trials_by_task, k)
-    )
-
-
-def pass_at_k(trials_by_task: Mapping[str, Sequence[bool]], k: int) -> float:
-    """pass@k: chance that *some* of k trials of a task succeeds, mean over tasks.
-
-    Unbiased: 1 - C(n - c, k) / C(n, k).
-
-    Raises:
-        ValueError: If some task has fewer than k trials, or there is no task.
-    """
-    return fmean(
-        1 - math.comb(len(trials) - sum(trials), k) / math.comb(len(trials), k)
-        for trials in _with_trials(trials_by_task, k)
-    )
-
-
-def _with_trials(trials_by_task: Mapping[str, Sequence[bool]], k: int) -> list[Sequence[bool]]:
-    if k < 1 or not trials_by_task:
-        raise ValueError(f"pass^k and pass@k need k >= 1 and a task; k is {k}")
-    for task, trials in trials_by_task.items():
-        if len(trials) < k:
-            raise ValueError(f"task {task!r} has {len(trials)} trials, k = {k} needs as many")
-    return list(trials_by_task.values())
-
-
 def _normal_quantile(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a confidence level must be in (0, 1), not {level}")
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _t_quantile(level: float, df: int) -> float:
+def t_quantile(level: float, df: int) -> float:
     """Two-sided quantile of Student's t.
 
     Closed form for 1 and 2 degrees of freedom; from 3 on the expansion in 1 / df, wrong by less

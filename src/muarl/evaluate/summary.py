@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from muarl.evaluate.paired import ks_of, pass_hat
+from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
 from muarl.record import Episode
@@ -35,6 +35,7 @@ class Row(msgspec.Struct, frozen=True):
     success: Interval
     pass_hat: dict[int, Interval]
     metrics: dict[str, Interval]
+    pass_at: dict[int, Interval] = {}
 
     def __str__(self) -> str:
         most = max(self.pass_hat, default=0)
@@ -64,6 +65,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         outcomes: Outcome to episodes, faults included.
         pass_hat: k to pass^k, the chance that k dialogues on a task all succeed; empty where no task
             was tried more than once. Tasks with fewer than k scored dialogues are left out.
+        pass_at: k to pass@k, the chance that one of k dialogues on a task succeeds, likewise.
         metrics: Metric to its mean over the episodes that it applies to.
         caveats: What scores leave out, to how many of them do.
     """
@@ -83,6 +85,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
     by_row: dict[str, Row] = {}
     removed: Removal = Removal()
     pass_hat: dict[int, Interval] = {}
+    pass_at: dict[int, Interval] = {}
     metrics: dict[str, Interval] = {}
     caveats: dict[str, int] = {}
 
@@ -94,7 +97,7 @@ def summarise(
 
     Args:
         episodes: Of the evaluation.
-        seed: Draws the bootstraps.
+        seed: Draws the bootstraps of turns and tokens.
         row_of: Under which name a task is summed up besides, by its id; "" for under none.
 
     Example:
@@ -119,29 +122,35 @@ def summarise(
     return EvalSummary(
         n=n,
         faults=outcomes.total() - n,
-        success=_success(scored, seed),
-        reward=_mean(((e, e.reward) for e in scored), seed),
+        success=_success(scored),
+        reward=_mean((e, e.reward) for e in scored),
         by_persona={
-            persona: _success([e for e in scored if e.persona == persona], seed)
+            persona: _success([e for e in scored if e.persona == persona])
             for persona in sorted({e.persona for e in scored})
         },
-        turns=_mean(((e, e.turns) for e in scored), seed, bounded=False),
-        sampled_tokens=_mean(((e, e.sampled_tokens) for e in scored), seed, bounded=False),
+        turns=_amount(((e, e.turns) for e in scored), seed),
+        sampled_tokens=_amount(((e, e.sampled_tokens) for e in scored), seed),
         tool_calls={name: calls[name] / n for name in sorted(calls)},
         tool_errors=errors / calls.total() if calls else None,
-        confirmed=_mean(((e, score) for e in scored for score in e.confirmed), seed),
+        confirmed=_mean((e, score) for e in scored for score in e.confirmed),
         outcomes=dict(sorted(outcomes.items())),
         by_user={
-            user: _success([e for e in scored if e.user == user], seed)
+            user: _success([e for e in scored if e.user == user])
             for user in sorted({e.user for e in scored if e.user})
         },
         by_row={
-            row: Row(_success(of_row, seed), _pass_hat(of_row, seed), _metrics(of_row, seed))
+            row: Row(
+                _success(of_row),
+                _pass_k(pass_hat, of_row),
+                _metrics(of_row),
+                _pass_k(pass_at, of_row),
+            )
             for row, of_row in sorted(_by_row(scored, row_of).items())
         },
         removed=removal.found(),
-        pass_hat=_pass_hat(scored, seed),
-        metrics=_metrics(scored, seed),
+        pass_hat=_pass_k(pass_hat, scored),
+        pass_at=_pass_k(pass_at, scored),
+        metrics=_metrics(scored),
         caveats=dict(sorted(Counter(c for e in scored for c in e.caveats).items())),
     )
 
@@ -190,45 +199,48 @@ def _figures(episode: Episode) -> _Figures:
     )
 
 
-def _success(episodes: list[_Figures], seed: int) -> Interval:
-    return success_rate(_trials(episodes), seed=seed)
+def _success(episodes: list[_Figures]) -> Interval:
+    return success_rate(_trials(episodes))
 
 
-def _trials(episodes: list[_Figures]) -> Mapping[str, list[bool]]:
+def _trials(episodes: list[_Figures]) -> Trials:
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         by_task[episode.task_id].append(episode.succeeded)
     return by_task
 
 
-def _pass_hat(episodes: list[_Figures], seed: int) -> dict[int, Interval]:
+def _pass_k(of: Callable[[Trials, int], Interval], episodes: list[_Figures]) -> dict[int, Interval]:
     trials = _trials(episodes)
     most = max(map(len, trials.values()), default=1)
-    return {k: pass_hat(trials, k, seed=seed) for k in ks_of(most) if k > 1}
+    return {k: of(trials, k) for k in ks_of(most) if k > 1}
 
 
-def _metrics(episodes: list[_Figures], seed: int) -> dict[str, Interval]:
+def _metrics(episodes: list[_Figures]) -> dict[str, Interval]:
     frequent = Counter(name for episode in episodes for name, _ in episode.metrics)
     names = sorted(name for name, _ in frequent.most_common(_METRICS))
     return {
-        name: _mean(((e, score) for e in episodes for n, score in e.metrics if n == name), seed)
+        name: _mean((e, score) for e in episodes for n, score in e.metrics if n == name)
         for name in names
     }
 
 
-def _mean(
-    values: Iterable[tuple[_Figures, float | None]], seed: int, *, bounded: bool = True
-) -> Interval:
-    """Mean over the episodes the value exists for.
+def _mean(values: Iterable[tuple[_Figures, float | None]]) -> Interval:
+    """Mean of shares over the episodes they exist for."""
+    return mean_share(_by_task(values))
 
-    Values in [0, 1] are bootstrapped: Student's interval may leave their range.
-    """
+
+def _amount(values: Iterable[tuple[_Figures, float | None]], seed: int) -> Interval:
+    """Mean of what has no upper end, likewise."""
+    by_task = _by_task(values)
+    if all(len(of_task) == 1 for of_task in by_task.values()):
+        return mean([value for (value,) in by_task.values()])
+    return bootstrap_mean(by_task, seed=seed)
+
+
+def _by_task(values: Iterable[tuple[_Figures, float | None]]) -> dict[str, list[float]]:
     by_task: defaultdict[str, list[float]] = defaultdict(list)
     for episode, value in values:
         if value is not None:
             by_task[episode.task_id].append(value)
-    if bounded:
-        return mean_share(by_task, seed=seed)
-    if all(len(of_task) == 1 for of_task in by_task.values()):
-        return mean([value for (value,) in by_task.values()])
-    return bootstrap_mean(by_task, seed=seed)
+    return by_task

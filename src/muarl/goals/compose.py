@@ -203,7 +203,7 @@ class _Composer:
             raise Unfit("there are enough tasks that doing nothing solves")
         draft = replace(draft, goal=goal_in_words(self._goals, scene, draft.wishes))
         proved = await self._prover.prove(draft)
-        task = draft.task(f"{self._split}-{len(self.made):04d}", proved.personas)
+        task = draft.task(f"{self._split}-{len(self.made):04d}", proved.personas, axes)
         if pairs := self._seen.of(task):
             raise Unfit("nearly the same as another task", pairs[0].first.id)
         self._quotas.take(axes)

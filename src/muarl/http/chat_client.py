@@ -186,7 +186,8 @@ class ChatClient:
             asked_s = failure.wait_s
             if asked_s is not None and anyio.current_time() + asked_s > deadline.deadline:
                 raise self._error(
-                    f"{failure}; it asks to wait {asked_s:g} s, longer than a reply may take"
+                    f"{failure}; it asks to wait {asked_s:g} s, longer than is left of the "
+                    f"{self._timeout_s:g} s that a reply may take"
                 )
             await anyio.sleep(wait_s)
         raise self._error(f"{failure} ({_TRIES} tries)")
@@ -210,9 +211,12 @@ class ChatClient:
 
 def _read(body: bytes, key: ApiKey) -> ChatReply:
     try:
-        choice = _decoder.decode(body).choices[0]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError) as error:
+        choices = _decoder.decode(body).choices
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
+    if not choices:
+        raise PassingFailure("answered with no chat completion: `choices` is empty")
+    choice = choices[0]
     said = key.hide_in_speech(choice.message.content or "")
     calls = tuple(_calls(choice.message.tool_calls, key))
     return ChatReply(said, choice.finish_reason == "length", calls)

@@ -44,7 +44,7 @@ def require_peft() -> None:
     """
     if importlib.util.find_spec("peft") is None:
         raise SetupError(
-            "`model.lora` needs peft, which is not installed: pip install 'muarl[lora]'"
+            "adapters (`lora`) need peft, which is not installed: pip install 'muarl[lora]'"
         )
 
 
@@ -80,12 +80,12 @@ def _targets(model: PreTrainedModel, spec: LoraSpec) -> list[str]:
     for name in wanted:
         if name not in layers:
             raise SetupError(
-                f"model.lora.targets: {type(model).__name__} has no linear layer {name!r}"
+                f"lora.targets: {type(model).__name__} has no linear layer {name!r}"
                 f"{did_you_mean(name, sorted(layers))}; it has {', '.join(sorted(layers))}"
             )
     if not wanted:
         raise SetupError(
-            f"model.lora: {type(model).__name__} has no linear layers that could have adapters"
+            f"lora: {type(model).__name__} has no linear layers that could have adapters"
         )
     return wanted
 

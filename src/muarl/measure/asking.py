@@ -8,7 +8,7 @@ from muarl.measure.figure import Figure, each, turns
 from muarl.measure.transcript import Fact
 from muarl.measure.view import AgentTurn, UserTurn, View
 from muarl.measure.words import shape, similar
-from muarl.spoken import read
+from muarl.spoken import QUESTION_MARKS, read
 from muarl.spoken.naming import entities
 
 _SAME_QUESTION = 0.8
@@ -25,7 +25,7 @@ def _answered(view: View) -> Iterator[float]:
     for place, turn in enumerate(view.user):
         if asks(turn) and place < len(view.agent):
             answer = view.agent[place]
-            yield float(bool(answer.words) and not answer.text.strip().endswith("?"))
+            yield float(bool(answer.words) and not answer.text.strip().endswith(QUESTION_MARKS))
 
 
 def _requests(view: View) -> Iterator[tuple[Fact, UserTurn]]:

@@ -82,6 +82,8 @@ def alarms_of(transcripts: Iterable[Transcript]) -> list[Alarm]:
     iterations: defaultdict[int, list[Transcript]] = defaultdict(list)
     for transcript in transcripts:
         phase, _, rest = transcript.group.partition("/")
-        if phase == TRAIN:
-            iterations[int(rest.partition("/")[0])].append(transcript)
+        number = rest.partition("/")[0]
+        # People call their groups what they like.
+        if phase == TRAIN and number.isascii() and number.isdecimal():
+            iterations[int(number)].append(transcript)
     return watch([(at, watched(iterations[at])) for at in sorted(iterations)])

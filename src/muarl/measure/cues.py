@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 
 from muarl.measure.words import plain, sentences
+from muarl.spoken import QUESTION_MARKS
 
 _FILLER = r"(?:(?:hi|hello|hey|so|and|but|ok|okay|oh|um|uh|well|also|then|please|sorry|no|yes),? )*"
 _ACTIONS = (
@@ -275,7 +276,7 @@ def requests(text: str) -> list[str]:
     """Sentences in which an agent asks to be told something; not for a yes, not whether there is more."""
     found = []
     for sentence in _sentences(text):
-        asks = sentence.endswith("?") or _REQUEST.search(sentence)
+        asks = sentence.endswith(QUESTION_MARKS) or _REQUEST.search(sentence)
         if asks and not _AGENT["confirm"].search(sentence) and not _AGENT["offer"].search(sentence):
             found.append(sentence)
     return found
@@ -299,4 +300,4 @@ def _sentences(text: str) -> list[str]:
 def _asks(sentence: str) -> bool:
     if _NO_QUESTION.search(sentence) or _ACT_REQUEST.search(sentence):
         return False
-    return sentence.endswith("?") or bool(_QUESTION_START.search(sentence))
+    return sentence.endswith(QUESTION_MARKS) or bool(_QUESTION_START.search(sentence))

@@ -12,11 +12,15 @@ from muarl.measure.transcript import Fact, Goal, Line, ToolUse, Transcript
 from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, UserReply
 from muarl.spec import FactSpec, GoldCallSpec, PersonaSpec, RequestSpec, TaskSpec
+from muarl.spec.grid import sides_of
 from muarl.spec.wording import disclosure
 from muarl.suite import AnyDomain
 
 _MOST_VALUES = 64
 """A slot with more values than this is no choice among words; its values are told by their shape."""
+
+_CHANGE = "change_request"
+"""The knob that has her change her mind."""
 
 _CUES = ("confirm", "refuse", "done")
 
@@ -27,7 +31,7 @@ class EpisodeReader:
     Args:
         domain: That they were played in.
         user: Who played the user, where the episodes do not say.
-        policy: Who played the agent; "": the episode's phase.
+        policy: Who played the agent; "": the one of the grid, or the episode's phase.
     """
 
     def __init__(self, domain: Domain, *, user: str = "", policy: str = "") -> None:
@@ -49,16 +53,20 @@ class EpisodeReader:
     def transcript(self, episode: Episode, task: TaskSpec) -> Transcript:
         """One episode, played on `task`."""
         key = episode.key
+        policy, user = sides_of(key.phase) or (key.phase, self._user)
+        if episode.user:  # of a pool, which is itself one of a grid's users
+            user = f"{user}/{episode.user}" if sides_of(key.phase) else episode.user
         return structs.replace(
             self.before(task, episode.persona),
             id=str(key),
             lines=tuple(_lines(episode)),
-            user=episode.user or self._user,
-            policy=self._policy or key.phase,
+            user=user,
+            policy=self._policy or policy,
             group="/".join(map(str, key.group)),
             outcome=episode.outcome.value,
             reward=episode.reward,
             sampled_tokens=episode.num_sampled,
+            told_to_change=sum(reply.knobs.count(_CHANGE) for reply in episode.replies()),
         )
 
     def before(self, task: TaskSpec, persona: str) -> Transcript:

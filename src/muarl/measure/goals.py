@@ -74,8 +74,9 @@ def _changes(view: View) -> list[float]:
 
 def _unscripted(view: View) -> list[float]:
     """Whether she changed her mind oftener than her script lets her."""
-    allowed = sum(bool(g.instead) for g in view.transcript.goals) * view.transcript.changes_mind
-    return [float(sum(map(changes, view.user)) > allowed)]
+    said = view.transcript
+    allowed = sum(bool(goal.instead) for goal in said.goals) * said.changes_mind
+    return [float(sum(map(changes, view.user)) > max(allowed, said.told_to_change))]
 
 
 def _when(view: View) -> Iterator[float]:
@@ -132,7 +133,7 @@ FIGURES = (
     Figure(
         name="unscripted_change",
         number=10,
-        says="share of the dialogues in which she changes her mind oftener than her script lets her",
+        says="share of the dialogues in which she changes her mind oftener than her script, or a knob, lets her",
         source="AgentChangeBench",
         unit="share",
         better="lower",

@@ -6,6 +6,7 @@ to have said it in one breath; what an agent says first, a greeting, is left out
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def read_dialogues(path: Path) -> Iterator[Transcript]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(BOM_UTF8)
                 if line.strip():
                     found = _read(line, f"{path}:{number}")
                     if seen.setdefault(found.id, number) != number:

@@ -81,9 +81,7 @@ def measure(
             {
                 task: [v.transcript.reward for v in on_it if v.transcript.reward is not None]
                 for task, on_it in tasks.items()
-            },
-            seed=seed,
-            resamples=resamples,
+            }
         ),
         figures={name: interval for name, interval in found.items() if interval.value is not None},
     )
@@ -97,5 +95,5 @@ def _estimate(
     if figure.statistic is not None:
         return bootstrap(figure.statistic, items, seed=seed, resamples=resamples)
     if figure.unit == "share":
-        return mean_share(items, seed=seed, resamples=resamples)
+        return mean_share(items)
     return bootstrap_mean(items, seed=seed, resamples=resamples)

@@ -121,6 +121,7 @@ class Transcript(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
         phrases: Cue of the agent (`confirm`, `refuse`, `done`) to phrases that show it (case ignored),
             beside the patterns.
         changes_mind: Her script lets her change a request for its `instead`.
+        told_to_change: How often she was made to change her mind, as a knob does it.
         sampled_tokens: Tokens of the policy's messages; None where nobody counted.
         judgements: What judges found.
     """
@@ -141,5 +142,6 @@ class Transcript(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     goals: tuple[Goal, ...] = ()
     phrases: dict[str, tuple[str, ...]] = {}
     changes_mind: bool = False
+    told_to_change: Annotated[int, msgspec.Meta(ge=0)] = 0
     sampled_tokens: int | None = None
     judgements: tuple[Judgement, ...] = ()

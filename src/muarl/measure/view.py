@@ -6,17 +6,17 @@ What was said is matched with what the user knows. All by the words, the ledger 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from muarl.measure.cues import agent_cues, asks_for_value, in_answer, requests, user_cues
+from muarl.measure.settling import Settling
 from muarl.measure.transcript import Fact, Line, ToolUse, Transcript
 from muarl.measure.words import plain, shape, words
 from muarl.record import Outcome
 from muarl.spoken import read, says
 from muarl.spoken.naming import entities
-from muarl.world.compare import equal
 
 OPENING = "opening"
 """State of the dialogue when the user speaks first."""
@@ -203,13 +203,14 @@ class _Reader:
             self._true |= entities(fact.value)
             if fact.disclose != "never":
                 self._known |= entities(fact.value)
-        self._alternatives = {
-            fact for goal in transcript.goals for fact in set(goal.instead) - set(goal.facts)
-        }
-        self._settled = [False] * len(transcript.goals)
-        self._announced = [False] * len(transcript.goals)
+        self._alternatives = [set(goal.instead) - set(goal.facts) for goal in transcript.goals]
+        self._replaced: set[int] = set()
+        self._change_told = False
+        """She said that she changes her mind, and has not told to what yet."""
+        self._insists = False
+        """Her last turn objects to a refusal, or to word that something is done."""
+        self._settling = Settling(transcript.goals)
         self._heard: AgentTurn | None = None
-        self._made: dict[int, list[ToolUse]] = {}
         self._num_user = 0
 
     def user(self, line: Line) -> UserTurn:
@@ -228,20 +229,23 @@ class _Reader:
         )
         for use in line.uses:
             self._known |= entities(use.result)
-        self._fulfil(line.uses)
+        self._settling.used(line.uses)
+        cues = in_answer(user_cues(line.text), self._heard_cues())
+        settling = self._heard.cues & {"refuse", "done"} if self._heard is not None else ()
+        self._insists = "object" in cues and bool(settling)
         turn = UserTurn(
             index=self._num_user,
             text=line.text,
             words=words(line.text),
-            cues=in_answer(user_cues(line.text), self._heard_cues()),
+            cues=cues,
             tells=tells,
             first=first,
             unasked=unasked,
-            replaces=bool(self._alternatives & set(first)),
+            replaces=self._replaces(set(first), cues),
             ungrounded=frozenset(entities(line.text) - self._known - self._owned(tells)),
             heard=self._heard,
             stop=line.stop,
-            unsettled=self._settled.count(False),
+            unsettled=self._settling.settled.count(False),
             tag=line.act,
             uses=line.uses,
         )
@@ -250,6 +254,16 @@ class _Reader:
         self._asked -= {fact.id for fact in first}
         self._num_user += 1
         return turn
+
+    def _replaces(self, first: set[Fact], cues: frozenset[str]) -> bool:
+        """Whether a turn turns to what a request may become: once for each, however many turns tell it."""
+        turns_to = {
+            place for place, others in enumerate(self._alternatives) if others & first
+        } - self._replaced
+        self._replaced |= turns_to
+        was_told = self._change_told
+        self._change_told = not turns_to and (was_told or "change" in cues)
+        return bool(turns_to) and not was_told
 
     def agent(self, line: Line) -> AgentTurn:
         cues = set(agent_cues(line.text))
@@ -262,7 +276,8 @@ class _Reader:
             cues.add("ask")
         for use in line.uses:
             self._true |= entities(use.result)
-        self._settle(line, cues)
+        self._settling.used(line.uses)
+        self._settling.said(cues, again=self._insists)
         turn = AgentTurn(
             text=line.text,
             words=words(line.text),
@@ -270,7 +285,7 @@ class _Reader:
             asks_for=asks_for,
             false=self._false(line.text, asks_for),
             uses=line.uses,
-            settles=self._settled.count(True),
+            settles=self._settling.settled.count(True),
         )
         self._asked.update(asks_for)
         self._known |= entities(line.text)
@@ -317,39 +332,6 @@ class _Reader:
                     found.add(other)
         return frozenset(found)
 
-    def _fulfil(self, uses: Iterable[ToolUse]) -> None:
-        """Requests all of whose calls were made are settled, whoever made them."""
-        for use in uses:
-            if use.failed:
-                continue
-            for at, goal in enumerate(self._transcript.goals):
-                if not self._settled[at] and any(_same(use, call) for call in goal.calls):
-                    made = self._made.setdefault(at, [])
-                    made.append(use)
-                    self._settled[at] = all(any(_same(u, c) for u in made) for c in goal.calls)
-
-    def _settle(self, line: Line, cues: set[str]) -> None:
-        """Requests are settled by what fulfils them, by a refusal, or by word that they are done.
-
-        The user sees no tools: told that it is done, she has no reason to stay. A message that says
-        so announces a request that is fulfilled already, if there is one; else it settles the next.
-        """
-        goals = self._transcript.goals
-        self._fulfil(line.uses)
-        if not cues & {"done", "refuse", "transfer"}:
-            return
-        if "transfer" in cues:
-            self._settled = [True] * len(goals)
-            return
-        for at in range(len(goals)):
-            if self._settled[at] and not self._announced[at]:
-                self._announced[at] = True
-                return
-        for at in range(len(goals)):
-            if not self._settled[at]:
-                self._settled[at] = self._announced[at] = True
-                return
-
 
 def name_of(fact_id: str) -> frozenset[str]:
     """Words that name a fact in a question.
@@ -386,7 +368,3 @@ def asked_in(sentence: str, names: Mapping[str, frozenset[str]]) -> list[str]:
         found.append(fact_id)
         last = place
     return found
-
-
-def _same(made: ToolUse, wanted: ToolUse) -> bool:
-    return made.tool == wanted.tool and equal(made.arguments, wanted.arguments)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from muarl.spoken import MAX_CHARS
 
 _WORD = re.compile(r"[^\W_]+(?:['’.@:/-][^\W_]+)*")
-_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_END = re.compile(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+")
 _APOSTROPHES = re.compile(
     r"(?<!\w)(?:(do|does|did|is|are|was|were|wo|could|would|should|has|have|had)nt|(ca)nt"
     r"|(that|there|what)s|(i|they|we|you)ve|(i)m)(?!\w)"

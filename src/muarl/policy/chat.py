@@ -7,7 +7,8 @@ Its tokens are unknown, so that what it says is rendered as if it had been sampl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from muarl.errors import EndpointError, PolicyError
 from muarl.http.chat_client import (
@@ -21,7 +22,8 @@ from muarl.http.chat_client import (
 from muarl.messages import Message, ToolCall
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
+from muarl.text_calls import Convention
 
 
 class ChatPolicy:
@@ -30,6 +32,7 @@ class ChatPolicy:
     Args:
         client: Who is asked.
         renderer: Of the dialogues.
+        convention: How it writes calls into its text; None where it calls tools.
         temperature: Of its messages.
         max_tokens: Cap on one of them.
     """
@@ -43,9 +46,11 @@ class ChatPolicy:
         *,
         temperature: float,
         max_tokens: int,
+        convention: Convention | None = None,
     ) -> None:
         self._client = client
-        self._renderer = renderer
+        self._renderer = in_convention(renderer, convention)
+        self._convention = convention
         self._temperature = temperature
         self._max_tokens = max_tokens
 
@@ -56,13 +61,18 @@ class ChatPolicy:
             PolicyError: The endpoint failed, or answered with nothing that is a message.
             EpisodeTimeout: It did not answer in time.
         """
+        told: Sequence[Message] = request.history
+        functions = [tool.as_function() for tool in request.tools]
+        if self._convention is not None:
+            told = _answers_as_user(self._convention.told(told, request.tools))
+            functions = []
         try:
             reply = await self._client.complete(
-                [as_chat(message) for message in request.history],
+                [as_chat(message) for message in told],
                 seed=request.seed,
                 temperature=self._temperature,
                 max_tokens=self._max_tokens,
-                tools=[tool.as_function() for tool in request.tools],
+                tools=functions,
             )
         except EndpointError as error:
             raise PolicyError(str(error)) from error
@@ -80,6 +90,17 @@ class ChatPolicy:
         if not (text or calls):
             raise PolicyError(f"{self._client!r} answered with neither a text nor a call")
         return Message("assistant", text, calls)
+
+
+def _answers_as_user(told: Sequence[Message]) -> list[Message]:
+    """A conversation whose answers of tools are the user's: endpoints know none that nobody called."""
+    messages: list[Message] = []
+    for is_tool, group in groupby(told, key=lambda message: message.role == "tool"):
+        if is_tool:
+            messages.append(Message("user", "\n".join(message.content for message in group)))
+        else:
+            messages += group
+    return messages
 
 
 def as_chat(message: Message) -> ChatMessage:

@@ -1,5 +1,6 @@
 """Records: what a finished dialogue leaves behind, and the journal that keeps it on disk."""
 
+from muarl.record.episode import NOT_MADE as NOT_MADE
 from muarl.record.episode import TRAIN as TRAIN
 from muarl.record.episode import UNLISTED as UNLISTED
 from muarl.record.episode import Episode as Episode

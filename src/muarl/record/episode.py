@@ -22,6 +22,9 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 UNLISTED = "unlisted"
 """In `ToolResult.instead`: the name called is not in the perturbed list of tools."""
 
+NOT_MADE = "not_made"
+"""Likewise: a call after one that failed, where the domain's convention makes none."""
+
 TRAIN = "train"
 """Phase of the episodes that a policy is trained on."""
 
@@ -231,6 +234,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         reward: In [0, 1]; None for faults.
         rewards: Results of the reward's predicates.
         metrics: Results of predicates that are only observed.
+        axes: Where its task lies among the tasks, as far as the task says (`TaskSpec.axes`).
         start: What the tool servers' own state was before the dialogue, as changes of the task's world.
         changes: The final world against the initial one.
         forks: How often a prefix broke (0 for an append-only template).
@@ -269,6 +273,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     user_samples: list[Sample] = []
     user_rejected: list[Sample] = []
     user_forks: int = 0
+    axes: dict[str, int] = {}
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)
@@ -299,7 +304,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         """Kinds of perturbation that acted, and how often: on a tool, a message or a call."""
         found = Counter(perturbed.kind for perturbed in self.perturbed)
         # What answers for a decoy, or for a name that is not listed, acted on the list already.
-        of_list = {"", UNLISTED, *found}
+        of_list = {"", UNLISTED, NOT_MADE, *found}
         found.update(kind for reply in self.replies() for kind in reply.perturbed)
         answers = (result.instead for turn in self.turns for result in turn.results)
         found.update(kind for kind in answers if kind not in of_list)

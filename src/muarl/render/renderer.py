@@ -35,9 +35,15 @@ class Renderer:
         SetupError: There is no template for it; or it has one of its own that is not fit.
     """
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
+    def __init__(self, tokenizer: TextTokenizer, template: Any = None) -> None:
+        """Find the template.
+
+        Args:
+            tokenizer: The tokenizer.
+            template: Its template, where it is known already.
+        """
         self.tokenizer = tokenizer
-        self._template: Any = _template_of(tokenizer)
+        self._template: Any = template or _template_of(tokenizer)
         self.stop_token_ids: tuple[int, ...] = tuple(self._template.get_stop_token_ids())
         self._stops = frozenset(self.stop_token_ids)
 
@@ -95,7 +101,7 @@ class Renderer:
             parsed = self._template.parse_response(sampled_ids, prompt_ids=prompt_ids)
         except ValueError:  # Python reads no integer of thousands of digits
             return _unreadable(text, turn, "the call holds a number that is too long")
-        reasoning, content = _without_reasoning(parsed.content)
+        reasoning, content = without_reasoning(parsed.content)
         return Message(
             role="assistant",
             content=content,
@@ -171,7 +177,7 @@ def _unreadable(text: str, turn: int, why: str) -> Message:
     return Message(role="assistant", content="", tool_calls=(call,))
 
 
-def _without_reasoning(content: str) -> tuple[list[str], str]:
+def without_reasoning(content: str) -> tuple[list[str], str]:
     """Reasoning that stands where the template has none, and what is left to be said aloud.
 
     The template knows one block of reasoning, at the start. A policy may close a block it never

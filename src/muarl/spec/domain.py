@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
-from muarl.spec.calls import Who
+from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.predicate import PredicateSpec
@@ -159,6 +159,8 @@ class BenchmarkSpec(Spec):
     """What it is called."""
     unsolved: list[Id] = []
     """Tasks that its own gold calls do not solve."""
+    differs: list[str] = []
+    """In what the domain differs from what is published, each a sentence that `muarl eval` prints."""
 
 
 class DomainSpec(Spec):
@@ -175,6 +177,8 @@ class DomainSpec(Spec):
     A text, or the file that holds it: `{file: rules.md}`. An empty text is no system prompt."""
     tools: ToolServersSpec
     """The tool servers: one, or a list."""
+    calls: CallsSpec = CallsSpec(template=TemplateCallsSpec())
+    """How the agent calls them: `template`, or `text`."""
     writes: list[str] = []
     """Tools that change the world in a way that cannot be taken back. All others, but those under
     `terminal`, are taken to change nothing, which `muarl check` proves."""
@@ -185,6 +189,9 @@ class DomainSpec(Spec):
     more the dialogue ends as truncated, once those calls are answered. Left out: no limit but the run's."""
     world: WorldSpec
     """What the tools read and write; each dialogue begins with a copy of its own."""
+    shared: list[str] = []
+    """Parts of the world whose records the tasks of every split may name, such as a catalogue or a
+    timetable: `classes` for what lies in `classes`. All other records are of one split alone."""
     device: DeviceSpec | None = None
     """What the user can do herself, with tools of her own: dual control."""
     tasks: TaskSourceSpec = TaskSourceSpec(files=["tasks.yaml"])

@@ -11,6 +11,8 @@ from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.run import Positive, Seed, follow
 from muarl.spec.user import UserSpec
 
+_PHASE = "grid"
+
 
 class ExpertSpec(Spec):
     """The domain's expert."""
@@ -47,6 +49,24 @@ class GainSpec(Spec):
     """The user that it was trained with."""
     least: Fraction = 0.8
     """Share of the gain that has to be kept under each other user."""
+
+
+def grid_phase(policy: str, user: str) -> str:
+    """The phase of a grid's episodes by one policy with one user."""
+    return f"{_PHASE}:{policy}:{user}"
+
+
+def sides_of(phase: str) -> tuple[str, str] | None:
+    """Policy and user of a grid's phase; None for any other phase.
+
+    Example:
+        >>> sides_of("grid:cold:practised"), sides_of("train")
+        (('cold', 'practised'), None)
+    """
+    match phase.split(":"):
+        case [str(kind), policy, user] if kind == _PHASE:
+            return policy, user
+    return None
 
 
 class GridSpec(Spec):

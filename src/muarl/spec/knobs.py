@@ -7,6 +7,7 @@ Knobs left out do nothing and record nothing; those given as 0 record their chan
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -58,9 +59,10 @@ class KnobsSpec(Spec):
 
     @model_validator(mode="after")
     def _one_at_a_time(self) -> KnobsSpec:
-        for names in (ANSWERS, INTERRUPTIONS):
-            if sum(getattr(self, name) or 0.0 for name in names) > 1:
-                raise ValueError(f"only one of {' and '.join(names)} can act: at most 1 together")
+        for *names, last in (ANSWERS, INTERRUPTIONS):
+            if math.fsum(getattr(self, name) or 0.0 for name in (*names, last)) > 1:
+                of = f"{', '.join(names)} and {last}"
+                raise ValueError(f"only one of {of} can act: their rates are at most 1 together")
         return self
 
     @property

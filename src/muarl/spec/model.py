@@ -66,21 +66,34 @@ class ModelSpec(OneOf):
 Device = Literal["auto", "cpu", "cuda"]
 
 
-class PolicyModelSpec(ModelSpec):
-    """The policy's model: `tiny` or `path`, where it is trained, and what of it."""
-
-    model_config = ConfigDict(
+def _one_source(max_properties: int) -> ConfigDict:
+    """What the schema says of a model with keys beside the one that says where it is from."""
+    return ConfigDict(
         json_schema_extra={
             "minProperties": 1,
-            "maxProperties": 3,
+            "maxProperties": max_properties,
             "oneOf": [{"required": ["tiny"]}, {"required": ["path"]}],
         }
     )
-    beside = frozenset({"lora", "device"})
+
+
+class TrainedModelSpec(ModelSpec):
+    """A model that is trained: `tiny` or `path`, and what of it is trained."""
+
+    model_config = _one_source(2)
+    beside = frozenset({"lora"})
 
     lora: LoraSpec | None = None
     """Train adapters beside the weights, and leave those as they are. Left out, all weights are
     trained."""
+
+
+class PolicyModelSpec(TrainedModelSpec):
+    """The policy's model: `tiny` or `path`, what of it is trained, and where."""
+
+    model_config = _one_source(3)
+    beside = frozenset({"lora", "device"})
+
     device: Device = "auto"
     """Where the model is trained, and where the embedded engine samples from it. `auto`: on the GPU of this
     process (of several on one machine each has its own), or on the CPU where there is none."""

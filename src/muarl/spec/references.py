@@ -204,6 +204,8 @@ def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
         ("expert",): domain.expert,
         **dict(_predicates_in_python(domain)),
     }
+    if domain.calls.text is not None:
+        code["calls", "text", "convention"] = domain.calls.text.convention
     for index, server in enumerate(domain.tools):
         if isinstance(server, PythonToolsSpec):
             code["tools", index, "python"] = server.python

@@ -45,10 +45,15 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         if user is not None and user.models() and run.user_model is None:
             message = "a user is a `model`, and the run has none for her; say which: `user_model`"
             yield Finding(loc, message)
-    server = run.engine.vllm_server
-    if run.model.lora is not None and server is not None and server.sync == "nccl":
-        message = "nccl sends whole weights, and with model.lora only adapters are sent; use disk"
-        yield Finding(("engine", "vllm_server", "sync"), message)
+    for of, holder in (((), run), (("user_model",), run.user_model)):
+        if holder is None or holder.model.lora is None:
+            continue
+        server = holder.engine.vllm_server
+        if server is not None and server.sync == "nccl":
+            message = (
+                "nccl sends whole weights, and with model.lora only adapters are sent; use disk"
+            )
+            yield Finding((*of, "engine", "vllm_server", "sync"), message)
     for part, spec in run.trained_on():
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"

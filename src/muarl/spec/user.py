@@ -25,6 +25,9 @@ class ScriptedUserSpec(Spec):
     """Behaviours, whatever the persona says of the same ones."""
 
 
+_CHARS_PER_TOKEN = 32
+"""More than any text has on average; tokens have 4."""
+
 GuardName = Literal[
     "role_flip",
     "leak",
@@ -62,13 +65,18 @@ class SpokenUserSpec(Spec):
     knobs: KnobsSpec = KnobsSpec()
     """Behaviours she is steered to, whatever the persona says of the same ones."""
 
+    @property
+    def max_chars(self) -> int:
+        """Characters of an answer, at most: one that is longer is of a server that heeds no cap."""
+        return _CHARS_PER_TOKEN * self.max_tokens * self.candidates
+
 
 class LlmUserSpec(SpokenUserSpec):
     """A user played by an LLM behind an OpenAI-compatible chat endpoint."""
 
     base_url: EndpointUrl
     """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
+    model: Annotated[str, Field(min_length=1)]
     """Model name sent to the endpoint."""
     api_key_env: EnvName | None = None
     """Environment variable that holds the key; the key itself is never written anywhere."""

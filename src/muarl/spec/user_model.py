@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from muarl.spec.base import Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import UpdateSpec
-from muarl.spec.model import ColdStartSpec, ModelSpec
+from muarl.spec.model import ColdStartSpec, TrainedModelSpec
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -39,8 +39,8 @@ class PastUsersSpec(Spec):
 class UserModelSpec(Spec):
     """The model that plays users of the kind `model`, and how it is trained."""
 
-    model: ModelSpec
-    """Where it is from."""
+    model: TrainedModelSpec
+    """Where it is from, and what of it is trained."""
     engine: EngineSpec = EngineSpec(embedded=EmbeddedSpec())
     """What samples it, as the run's `engine` does the policy."""
     context_tokens: Positive = 1024

@@ -31,6 +31,7 @@ from muarl.spoken.signs import folded, is_reversed, plain
 
 __all__ = [
     "MAX_CHARS",
+    "QUESTION_MARKS",
     "Reading",
     "Token",
     "may_say",
@@ -43,6 +44,9 @@ __all__ = [
 
 MAX_CHARS = 20_000
 """Characters of one text that are looked at; no message to a person is as long."""
+
+QUESTION_MARKS = ("?", "？", "؟")
+"""Latin, East Asian, Arabic."""
 
 _UNSURE = 6
 """Tokens before a cut that may go on behind it: `$5 | million`."""

@@ -10,7 +10,7 @@ from msgspec import structs
 from muarl.data.expert import ExpertPolicy
 from muarl.errors import TrainError
 from muarl.record import Episode, EpisodeKey
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, spread_keys
@@ -74,9 +74,9 @@ async def demonstrations(
     verifier = Verifier(domain, spec.verify)
 
     def expert(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        rng = generator(str(key), run_seed, "expert")
-        agent = domain.of(task.id).expert(task, spec.imperfections, rng)
-        return ExpertPolicy(agent, renderer)
+        rng, own = generator(str(key), run_seed, "expert"), domain.of(task.id)
+        agent = own.expert(task, spec.imperfections, rng)
+        return ExpertPolicy(agent, in_convention(renderer, own.convention))
 
     # What is wrong with the expert or its imperfections is said once, not by each dialogue.
     for task in one_of_each(domain, tasks):

@@ -26,6 +26,9 @@ SELECT = "select"
 REVIEW = "review"
 """Name of the stage that people are; see `muarl.synth.review`."""
 
+_EXAMPLES = 3
+"""Kinds of flaws of a stage that are shown with one; `yield.json` has one of each."""
+
 _AT_ONCE = 32
 """Dialogues that are looked at together: a replay may wait for a tool server."""
 
@@ -79,14 +82,14 @@ class StageYield(msgspec.Struct):
         seen: Dialogues that came to it.
         passed: Those that passed.
         reasons: Kind of flaw to how many had it.
-        example: One of them, in full.
+        examples: Kind of flaw to the first that had it, in full.
     """
 
     stage: str
     seen: int = 0
     passed: int = 0
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    example: str = ""
+    examples: dict[str, str] = {}
 
 
 class Yield:
@@ -122,7 +125,7 @@ class Yield:
             failed = self._stage(verdict.stage)
             failed.seen += 1
             failed.reasons[verdict.kind] += 1
-            failed.example = failed.example or f"{verdict.key}: {verdict.reason}"
+            failed.examples.setdefault(verdict.kind, f"{verdict.key}: {verdict.reason}")
 
     def _stage(self, name: str) -> StageYield:
         """Of that name; people come before the selection, and everything else in its order."""
@@ -142,10 +145,10 @@ class Yield:
         yield f"{self.kept} of {self.made} dialogues kept"
         for stage in self.stages.values():
             yield f"  {stage.stage:<12} {stage.passed:>6} of {stage.seen:>6} passed"
-            for kind, count in stage.reasons.most_common():
+            for place, (kind, count) in enumerate(stage.reasons.most_common()):
                 yield f"    {count:>6}  {kind}"
-            if stage.example:
-                yield f"            such as {stage.example}"
+                if place < _EXAMPLES:
+                    yield f"            such as {stage.examples[kind]}"
         for which, figures in self.graph.items():
             yield f"  {which}: {figures}"
 

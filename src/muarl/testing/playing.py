@@ -9,7 +9,7 @@ from functools import cache
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Agent, Domain
 from muarl.record import Episode, EpisodeKey
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
@@ -52,9 +52,10 @@ async def play_agents(
         Episodes in the order of tasks.
     """
     renderer = _renderer()
+    spoken = in_convention(renderer, domain.convention)
 
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        return ExpertPolicy(agent_for(task, generator(seed, str(key), "agent")), renderer)
+        return ExpertPolicy(agent_for(task, generator(seed, str(key), "agent")), spoken)
 
     runner = DialogueRunner(
         domain=domain,

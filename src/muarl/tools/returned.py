@@ -1,4 +1,4 @@
-"""What a tool returned that is not what its annotation says."""
+"""What is to be said of a tool's crash, where its traceback would not tell."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from traceback import walk_tb
 
 from pydantic import ValidationError
 
+from muarl.world.sql import RowError
+
 _SHOWN = 80
 
 
-def wrong_return(error: BaseException) -> str | None:
+def said_of(error: BaseException) -> str | None:
+    """What a crash comes of, and what to do; None where the line that raised it says more."""
+    if isinstance(error, RowError):
+        return f"its SQL wrote what no world holds ({error}); let it write text, finite numbers or NULL"
+    return _wrong_return(error)
+
+
+def _wrong_return(error: BaseException) -> str | None:
     """What to say of an error by which the SDK refuses what a tool returned; None of any other.
 
     Example:

@@ -39,7 +39,7 @@ from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.spec.tools import StateSpec
 from muarl.tools.carrier import Carrier
 from muarl.tools.results import cut, error_text, is_crash, result_text
-from muarl.tools.returned import wrong_return
+from muarl.tools.returned import said_of
 from muarl.tools.sdk_logs import hearing
 
 _NAME_CHARS = 80
@@ -129,7 +129,7 @@ class McpSession:
         Raises:
             ToolServerError: Unless such crashes are to be answers.
         """
-        wrong = wrong_return(heard[0]) if heard else None
+        wrong = said_of(heard[0]) if heard else None
         why = f": {wrong or blame(heard[0])}" if heard else ""
         if self._carrier.limits.on_crash == "fault":
             if wrong:

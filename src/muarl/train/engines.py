@@ -20,7 +20,7 @@ from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
 from muarl.policy.vllm_engine import VllmPolicy
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.spec import RunSpec
 from muarl.spec.engine import EngineSpec
 from muarl.suite import AnyDomain
@@ -139,6 +139,7 @@ async def shared_prompts(domain: AnyDomain, renderer: Renderer) -> list[list[int
 
 async def _shared_prompt(domain: Domain, renderer: Renderer) -> list[int]:
     tools = await domain.tools()
+    renderer = in_convention(renderer, domain.convention)
     prompts = [
         renderer.start(
             [*with_rules(domain.spec.rules), Message(role="user", content=opening)],

@@ -24,12 +24,12 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.seeds import generator
 from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
-from muarl.spec.grid import GridPolicySpec
+from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
 from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
-from muarl.train.run_domain import refuse_unfit, try_users
+from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 
 RESULT = "grid.json"
@@ -72,9 +72,12 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     """
     domain = load_domain(run.resolve(run.spec.domain))
     grid.refuse(_findings(grid.spec, run.spec, domain))
+    tasks = tasks_of_grid(domain, run.spec)
+    for name, spec in grid.spec.users.items():
+        for pooled, user in spec.users():
+            with placed(grid, ("users", name), pooled):
+                try_users(domain, [user], tasks)
     refuse_unfit(run, domain)
-    users = (user for spec in grid.spec.users.values() for _, user in spec.users())
-    try_users(domain, users, tasks_of_grid(domain, run.spec))
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():
@@ -177,7 +180,7 @@ async def play_grid(
                     keys = episode_keys(
                         tasks,
                         run_seed=spec.seed,
-                        phase=f"grid:{policy_name}:{user_name}",
+                        phase=grid_phase(policy_name, user_name),
                         group_size=spec.trials,
                     )
                     groups = await run_round(
@@ -217,6 +220,7 @@ async def _player(
             yield who
     elif expert is not None:
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.expert(
                 task, expert.imperfections, generator(key.run_seed, str(key), "expert")
@@ -226,6 +230,7 @@ async def _player(
         assert trivial is not None  # a policy is of exactly one kind
         tools = await domain.tools()
         yield by_agents(
+            domain,
             run,
             lambda _task, key: trivial_agent(
                 trivial, domain, tools, generator(key.run_seed, str(key), trivial)

@@ -148,18 +148,15 @@ def split_updates(count: int, updates: int, rng: random.Random) -> list[list[int
     return [part for i in range(updates) if (part := order[i::updates])]
 
 
-def round_metrics(groups: Sequence[Group], *, seed: int) -> dict[str, Any]:
-    """What a round of rollouts looked like. Faulty episodes are only counted.
-
-    The reward's interval is bootstrapped over tasks; `seed` draws it.
-    """
+def round_metrics(groups: Sequence[Group]) -> dict[str, Any]:
+    """What a round of rollouts looked like. Faulty episodes are only counted."""
     episodes = [e for group in groups for e in group.episodes]
     scored = [e for e in episodes if e.reward is not None]
     by_task = {
         f"{group.key[1]}/{group.key[2]}": [e.reward for e in group.episodes if e.reward is not None]
         for group in groups
     }
-    reward = mean_share({task: r for task, r in by_task.items() if r}, seed=seed)
+    reward = mean_share({task: r for task, r in by_task.items() if r})
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]
     calls = Counter(name for e in scored for name, _, _ in e.calls())
     return {

@@ -173,7 +173,7 @@ class _Iterations:
         self._draws.learned(number, (e for g in batch.all_groups for e in g.episodes))
         curriculum = self._draws.curriculum
         figures = {
-            **_of_batch(batch, at.run.seed),
+            **_of_batch(batch),
             **_of_learning(learned, self._spec),
             "skipped_in_a_row": self._learner.skipped_in_a_row,
             "sync_gap": sync_gap,
@@ -259,10 +259,10 @@ class _Times:
         }
 
 
-def _of_batch(batch: Batch, seed: int) -> dict[str, Any]:
+def _of_batch(batch: Batch) -> dict[str, Any]:
     episodes = [episode for group in batch.all_groups for episode in group.episodes]
     return {
-        **round_metrics(batch.all_groups, seed=seed),
+        **round_metrics(batch.all_groups),
         "rollout_rounds": batch.rounds,
         "groups_missing": len(batch.record.missing),
         "groups_dropped": len(batch.dropped),

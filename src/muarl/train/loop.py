@@ -33,6 +33,7 @@ from muarl.scheduler import Fuse
 from muarl.scheduler.rounds import StopSignal
 from muarl.seeds import derive_seed
 from muarl.spec import Located, RunSpec
+from muarl.spec.model import TrainedModelSpec
 from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
@@ -50,6 +51,9 @@ from muarl.train.run_folder import RunFolder
 from muarl.train.stage import refuse_lost_checkpoint, stage_of
 from muarl.train.supervision import supervise, supervise_user
 from muarl.train.user_learning import open_user_learning
+
+_ADAPTERS, _HER_ADAPTERS = "adapters", "adapters of the user"
+"""What the adapters of policy and user are drawn for."""
 
 
 async def train(
@@ -128,7 +132,10 @@ async def _ready_model(
     run = located.spec
 
     async def opened() -> tuple[PreTrainedModel, Renderer]:
-        return await open_model(domain, run, located.path, _beginning(run, folder))
+        beginning = _beginning(
+            run.model, folder.checkpoint, folder.model, folder.base, folder.cold_model
+        )
+        return await open_model(domain, run, located.path, beginning)
 
     if ranks.is_first:  # makes what is not there yet
         model, renderer = await opened()
@@ -138,7 +145,7 @@ async def _ready_model(
     await in_thread(ranks.meet)
     moved(model, device_for(run.model.device))
     if run.model.lora is not None:
-        add_adapters(model, run.model.lora, seed=_adapter_seed(run))
+        add_adapters(model, run.model.lora, seed=derive_seed(run.seed, _ADAPTERS))
     shard(model, ranks)
     return model, renderer
 
@@ -146,10 +153,16 @@ async def _ready_model(
 async def _user_at_work(
     domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
 ) -> UserAtWork | None:
-    spec = located.spec.user_model
+    run = located.spec
+    spec = run.user_model
     if spec is None:
         return None
-    model, renderer = await open_user_model(domain, located.spec, located.path, folder.user_model)
+    beginning = _beginning(
+        spec.model, folder.user_checkpoint, folder.user_model, folder.user_base, folder.cold_user
+    )
+    model, renderer = await open_user_model(domain, run, located.path, beginning)
+    if spec.model.lora is not None:
+        add_adapters(model, spec.model.lora, seed=derive_seed(run.seed, _HER_ADAPTERS))
     return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))
 
 
@@ -173,9 +186,10 @@ async def _go(at: RunAtWork) -> None:
     await supervise_user(at)
     async with AsyncExitStack() as held:
         users = None
-        cold_user = at.folder.path / "user_cold_start"
+        cold_user = at.folder.cold_user
         if at.user is not None:
             _keep_cold(at.user.model, at.user.renderer, at.folder.user_checkpoint, cold_user)
+            _begin_adapters(at.user.model, at.folder.user_checkpoint, at.run.seed, _HER_ADAPTERS)
             opened = open_user_engine(at.run, at.user.model, cold_user)
             users = await held.enter_async_context(opened)
             at.user.plays.policies[:] = [users.policy]
@@ -183,9 +197,7 @@ async def _go(at: RunAtWork) -> None:
         await supervise(at)
         cold_model = at.folder.cold_model
         _keep_cold(at.model, at.renderer, at.folder.checkpoint, cold_model, at.ranks)
-        if has_adapters(at.model) and stage_of(at.folder.checkpoint)[0] == COLD_START:
-            # GRPO stands on what the cold start learned, with adapters of its own.
-            merge_adapters(at.model, seed=_adapter_seed(at.run))
+        _begin_adapters(at.model, at.folder.checkpoint, at.run.seed, _ADAPTERS)
         engine = await held.enter_async_context(
             open_engine(at.run, at.model, cold_model, at.prompts, at.ranks)
         )
@@ -199,21 +211,36 @@ async def _go(at: RunAtWork) -> None:
         save_with_tokenizer(at.user.model, at.user.renderer.tokenizer, at.folder.user_model)
 
 
-def _beginning(run: RunSpec, folder: RunFolder) -> Path:
+def _beginning(
+    spec: TrainedModelSpec, checkpoint: Path, newest: Path, base: Path, cold: Path
+) -> Path:
     """The folder of the weights that the newest checkpoint goes on from; made if it is missing.
 
     A checkpoint holds all weights, or, with adapters, only those: which stand on the weights that
     their stage began with.
 
+    Args:
+        spec: Whether it has adapters.
+        checkpoint: Its checkpoints.
+        newest: Holds the newest weights.
+        base: With adapters, those that the run began with.
+        cold: Those that GRPO began with.
+
     Raises:
         RecordError: GRPO has begun, and what it began with is gone.
     """
-    if run.model.lora is None:
-        return folder.model
-    if stage_of(folder.checkpoint)[0] == COLD_START:
-        return folder.base
-    _require_cold(folder.cold_model)
-    return folder.cold_model
+    if spec.lora is None:
+        return newest
+    if stage_of(checkpoint)[0] == COLD_START:
+        return base
+    _require_cold(cold)
+    return cold
+
+
+def _begin_adapters(model: PreTrainedModel, checkpoint: Path, run_seed: int, name: str) -> None:
+    """Before GRPO, put what the cold start learned into the weights: it has adapters of its own."""
+    if has_adapters(model) and stage_of(checkpoint)[0] == COLD_START:
+        merge_adapters(model, seed=derive_seed(run_seed, name))
 
 
 def _keep_cold(
@@ -243,7 +270,3 @@ def _require_cold(path: Path) -> None:
             f"{path} is gone: GRPO has begun and needs the weights it began with. "
             "Restore the folder from a copy, or use --overwrite to start anew"
         )
-
-
-def _adapter_seed(run: RunSpec) -> int:
-    return derive_seed(run.seed, "adapters")

@@ -16,7 +16,7 @@ from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model
 from muarl.model_user import UserModel
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
-from muarl.render import Renderer, TextTokenizer
+from muarl.render import Renderer, TextTokenizer, in_convention
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
@@ -63,14 +63,17 @@ class Player:
     load: ReadLoad | None = None
 
 
-def by_agents(run: RunSpec, agent_for: Callable[[TaskSpec, EpisodeKey], Agent]) -> Player:
+def by_agents(
+    domain: AnyDomain, run: RunSpec, agent_for: Callable[[TaskSpec, EpisodeKey], Agent]
+) -> Player:
     """Rule-based agents, a fresh one for each dialogue."""
     by_bytes = byte_renderer()
-    return Player(
-        lambda task, key: ExpertPolicy(agent_for(task, key), by_bytes),
-        by_bytes,
-        byte_limits(run.rollout),
-    )
+
+    def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
+        renderer = in_convention(by_bytes, domain.of(task.id).convention)
+        return ExpertPolicy(agent_for(task, key), renderer)
+
+    return Player(policy_for, by_bytes, byte_limits(run.rollout))
 
 
 def stored_user(run: Located[RunSpec], users: Iterable[UserSpec]) -> Path | None:
@@ -120,6 +123,7 @@ async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIt
     """
     if model is None:
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.of(task.id).expert(
                 task, {}, generator(key.run_seed, str(key), "expert")

@@ -42,7 +42,8 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
     engines = [(run.engine, run.rollout.context_tokens, trains, lora)]
     hers = run.user_model
     if hers is not None and (run.user.models() or run.eval_user.models()):
-        engines.append((hers.engine, hers.context_tokens, hers.grpo is not None, False))
+        lora = hers.model.lora is not None
+        engines.append((hers.engine, hers.context_tokens, hers.grpo is not None, lora))
     for engine, length, gets_weights, adapters in engines:
         if engine.vllm is not None:
             require_vllm()

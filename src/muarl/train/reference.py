@@ -24,7 +24,8 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
         cold_model: Otherwise, the folder of the weights that GRPO began with: a second model.
     """
     if not has_adapters(model):
-        return always(moved(load_model(cold_model), model.device))
+        cold = moved(load_model(cold_model), model.device)
+        return lambda: nullcontext(cold)
 
     @contextmanager
     def without_adapters() -> Iterator[PreTrainedModel]:
@@ -32,8 +33,3 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
             yield model
 
     return without_adapters
-
-
-def always(model: PreTrainedModel) -> Reference:
-    """A model that is nothing but the reference."""
-    return lambda: nullcontext(model)

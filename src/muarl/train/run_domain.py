@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from muarl.data.progress import unfit_items
@@ -17,6 +18,7 @@ from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
 from muarl.synth.chat_file import read_chat
 from muarl.train.overlapping import overlap_findings
+from muarl.user.build import UnfitUser
 
 
 async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
@@ -49,27 +51,47 @@ def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
     refuse_near_duplicates(domain, run.spec)
     run.refuse(overlap_findings(run, domain))
     run.refuse(_findings(run, domain))
-    for split, user in _who_meets(run.spec):
+    for split, user, loc in _who_meets(run.spec):
         is_evaluated = split == run.spec.eval.split
         tasks = evaluated if is_evaluated else domain.tasks(split)
-        # Whoever is replayed has words for what is evaluated; nobody is trained with her.
         for own in {domain.of(task.id).located.path: task for task in tasks}.values():
-            kinds = [
-                kind
-                for _, kind in domain.user_for(own.id, user).users()
-                if is_evaluated or kind.replay is None
-            ]
-            hers = domain.of(own.id)
-            try_users(hers, kinds, [task for task in tasks if domain.of(task.id) is hers])
+            met, hers = domain.user_for(own.id, user), domain.of(own.id)
+            of_hers = [task for task in tasks if domain.of(task.id) is hers]
+            for name, kind in met.users():
+                # Whoever is replayed has words for what is evaluated; nobody is trained with her.
+                if is_evaluated or kind.replay is None:
+                    with placed(run, loc if met is user else None, name):
+                        try_users(hers, [kind], of_hers)
 
 
-def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec]]:
-    """Splits, and who plays the user on their tasks."""
-    yield run.eval.split, run.eval_user
-    yield run.eval.split if run.grpo is None else run.grpo.split, run.user
-    for _, part in run.trained_on():
+def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec, tuple[str, ...] | None]]:
+    """Splits, who plays the user on their tasks, and where the run says so, if it does."""
+    said = ("user",) if "user" in run.model_fields_set else None
+    evaluates = said if run.eval.user is None else ("eval", "user")
+    yield run.eval.split, run.eval_user, evaluates
+    yield run.eval.split if run.grpo is None else run.grpo.split, run.user, said
+    for loc, part in run.trained_on():
         if isinstance(part, ColdStartSpec):
-            yield part.split, part.user
+            is_said = "user" in part.model_fields_set
+            yield part.split, part.user, (*loc, "user") if is_said else None
+
+
+@contextmanager
+def placed(named_in: Located[Any], loc: tuple[str, ...] | None, pooled: str = "") -> Iterator[None]:
+    """Say of a user who does not fit where she is named, and not in the domain that lacks something.
+
+    Args:
+        named_in: The file that names her.
+        loc: Where; None: nowhere.
+        pooled: Her name in a pool that stands there.
+    """
+    try:
+        yield
+    except UnfitUser as error:
+        if loc is None:
+            raise
+        loc = (*loc, "pool", pooled, "user") if pooled else loc
+        raise SpecError([named_in.problem(loc, p.message) for p in error.problems]) from None
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:

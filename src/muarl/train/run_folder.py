@@ -5,6 +5,7 @@ versions.json        muarl, Python, libraries, machine
 plan.json            of a rollout: who played, and which shard it is
 domain.json          what the domain is made of, part by part, in hashes
 metrics.jsonl        one JSON object per line; see `log`
+now.json             where it stands, once a second, for `muarl top`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
 batches.jsonl        what each update was made from, before it was made
@@ -14,6 +15,8 @@ base/                with adapters: the weights that the run began with; model/ 
 best/                the same of the iteration that did best in validation, under its number
 checkpoint/          weights (or adapters), optimizer and counters, for --resume
 user_model/          likewise of users who are a model: tokenizer and weights,
+user_cold_start/     those that their GRPO began with,
+user_base/           with adapters: those that the run began with,
 user_checkpoint/     checkpoints, and
 user_past/           weights of past users
 grid.json            of a grid: what was found
@@ -83,6 +86,8 @@ class RunFolder:
         self.best = path / "best"
         self.checkpoint = path / "checkpoint"
         self.user_model = path / "user_model"
+        self.cold_user = path / "user_cold_start"
+        self.user_base = path / "user_base"
         self.user_checkpoint = path / "user_checkpoint"
         self.user_past = path / "user_past"
         self.batches = BatchLog(path / "batches.jsonl")

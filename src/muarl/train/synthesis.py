@@ -32,7 +32,7 @@ from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import try_users
+from muarl.train.run_domain import placed, try_users
 from muarl.train.run_folder import RunFolder
 
 PHASE = "synth"
@@ -62,8 +62,10 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDo
     tasks = domain.tasks(split)
     for first in one_of_each(domain, tasks):
         member = domain.of(first.id)
-        users = (user for _, user in domain.user_for(first.id, synth.spec.user).users())
-        try_users(member, users, [task for task in tasks if domain.of(task.id) is member])
+        hers = [task for task in tasks if domain.of(task.id) is member]
+        for pooled, user in domain.user_for(first.id, synth.spec.user).users():
+            with placed(synth, ("user",), pooled):
+                try_users(member, [user], hers)
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
@@ -186,6 +188,7 @@ async def _agent(
     if agent.expert is not None:
         habits = agent.expert.imperfections
         yield by_agents(
+            domain,
             run,
             lambda task, key: domain.of(task.id).expert(
                 task, habits, generator(key.run_seed, str(key), "expert")
@@ -202,6 +205,7 @@ async def _agent(
             by_bytes,
             temperature=agent.llm.temperature,
             max_tokens=agent.llm.max_tokens,
+            convention=domain.convention,
         )
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}

@@ -11,7 +11,8 @@ import anyio.to_thread
 from msgspec import to_builtins
 
 from muarl.kernel.checkpoint import Counters, drop_checkpoints, load_checkpoint, save_checkpoint
-from muarl.kernel.model import copy_weights, load_model
+from muarl.kernel.lora import has_adapters
+from muarl.kernel.model import copy_weights
 from muarl.kernel.step import Trainer
 from muarl.scheduler import Group
 from muarl.seeds import generator
@@ -20,7 +21,7 @@ from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.grpo import update_metrics
 from muarl.train.learning import Learned, Learner
 from muarl.train.past_users import PastUsers, open_past_users
-from muarl.train.reference import always
+from muarl.train.reference import reference_of
 from muarl.train.user_grpo import user_metrics, user_training_set
 from muarl.train.weights import Engine
 
@@ -55,9 +56,9 @@ class UserLearning:
         self._at, self._hers, self._spec = at, hers, spec
         self._engine, self._past = engine, past
         self._sync_gap: float | None = None
-        self._cold = load_model(cold_model)
+        self._reference = reference_of(hers.model, cold_model)
         self._trainer = Trainer.for_grpo(hers.model, spec, at.run.kernel)
-        self._learner = Learner(self._trainer, always(self._cold), spec, temperature=temperature)
+        self._learner = Learner(self._trainer, self._reference, spec, temperature=temperature)
 
     async def begin(self, first: int) -> None:
         """Take her up where iteration `first` finds her.
@@ -69,8 +70,9 @@ class UserLearning:
         drop_checkpoints(folder, lambda place: int(place.get("iteration", 0)) > first)
         if first:
             load_checkpoint(folder, self._trainer)
-        else:
-            copy_weights(self._cold, self._hers.model)
+        elif not has_adapters(self._hers.model):  # those have learned nothing yet
+            with self._reference() as cold:
+                copy_weights(cold, self._hers.model)
         await self.advance(first)
 
     async def advance(self, iteration: int) -> None:

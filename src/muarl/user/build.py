@@ -24,15 +24,18 @@ from muarl.spec.user import (
     UserKindSpec,
     WordedUserSpec,
 )
-from muarl.user.fixed import FixedUser
+from muarl.user.fixed import FixedUser, teller
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
-from muarl.user.teller import Teller
 
 if TYPE_CHECKING:
     from muarl.http.chat_client import ChatClient
     from muarl.user.replay import Recorded
+
+
+class UnfitUser(SpecError):
+    """A domain or a task lacks what a kind of user needs; whoever names that kind can say where."""
 
 
 class Users:
@@ -62,7 +65,8 @@ class Users:
             speaker: Samples the messages of one who is a model; without it she is mute.
 
         Raises:
-            SpecError: Domain or task lack what this kind of user needs.
+            UnfitUser: Domain or task lack what this kind of user needs.
+            SpecError: Knobs of persona and run say too much together.
             SetupError: The key of her endpoint is not set.
         """
         if who.llm is not None:
@@ -78,7 +82,7 @@ class Users:
         if who.fixed is not None:
             return self._fixed(task)
         if who.teller is not None:
-            return Teller(task.goal, who.teller.answers)
+            return teller(task.goal, who.teller.answers)
         assert who.scripted is not None  # a user is of exactly one kind
         return self._scripted(who.scripted.knobs, task, persona, seed)
 
@@ -199,5 +203,5 @@ class Users:
             self._clients[whom] = chat_client(spec)
         return self._clients[whom]
 
-    def _problem(self, message: str) -> SpecError:
-        return SpecError([self._located.problem(("user",), message)])
+    def _problem(self, message: str) -> UnfitUser:
+        return UnfitUser([self._located.problem(("user",), message)])

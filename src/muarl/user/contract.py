@@ -14,7 +14,7 @@ from typing import Any
 
 from muarl.spec import FactSpec, PersonaSpec, RequestSpec, TaskSpec, UserScriptSpec
 from muarl.spec.task import Disclosure
-from muarl.spoken import says
+from muarl.spoken import QUESTION_MARKS, says
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _GENERIC = {"number", "name", "code"}
@@ -43,7 +43,8 @@ class ContractFact:
         if any(phrase.casefold() in text for phrase in self.phrases) or says(heard, self.value):
             return True
         names = {word.casefold() for word in _WORD.findall(self.id.replace("_", " "))} - _GENERIC
-        return "?" in heard and (not names or any(name in text for name in names))
+        asks = any(mark in heard for mark in QUESTION_MARKS)
+        return asks and (not names or any(name in text for name in names))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,18 @@ from collections.abc import Sequence
 from muarl.record import UserReply
 from muarl.spec.task import TurnSpec
 
+_GO_ON = "That is all I know. Please go on."
+
+
+def teller(goal: str, answers: int) -> FixedUser:
+    """A user who tells her whole goal and goes: what needs neither a model, a script nor turns.
+
+    Args:
+        goal: The task's, which she says as it stands.
+        answers: Messages that she answers; at the next one she leaves.
+    """
+    return FixedUser([TurnSpec(says=goal), *[TurnSpec(says=_GO_ON)] * answers])
+
 
 class FixedUser:
     """A `User` of fixed messages.

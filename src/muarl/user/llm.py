@@ -32,8 +32,6 @@ from muarl.user.speaker import Speaker
 from muarl.user.steering import PLAIN, Direction, Steering
 
 _EXCERPT = 200
-_CHARS_PER_TOKEN = 32
-"""More than any text has on average; tokens have 4."""
 _CUE = "(The chat is open. Write your first message.)"
 _SILENCE = "(The assistant sent an empty message.)"
 _DIRECTION = "\n\n(For your next message only: {words})"
@@ -176,8 +174,7 @@ class LlmUser:
         self, answer: ChatReply, text: str, stop: bool, direction: Direction
     ) -> tuple[str, str]:
         """Why this is no message of hers: the kind, and in words; two empty texts if it is one."""
-        limit = _CHARS_PER_TOKEN * self._spec.max_tokens * self._spec.candidates
-        if why := _misshapen(answer, text, stop, limit):
+        if why := _misshapen(answer, text, stop, self._spec.max_chars):
             return "format", why
         if self._spec.candidates > 1 and text.startswith(("{", "```")):
             return "format", "was not of the form that was asked for"

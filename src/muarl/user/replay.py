@@ -13,6 +13,7 @@ of it is:
 from __future__ import annotations
 
 import random
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_replies(path: Path) -> Recorded:
     """
     found: Recorded = defaultdict(list)
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror or error}") from error
     for number, line in enumerate(lines, start=1):

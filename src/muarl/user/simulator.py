@@ -133,7 +133,8 @@ class Simulator:
                     max_tokens=llm.max_tokens,
                 )
                 self._said += deeds
-            if not answer.cut and (text := self._spoken(strip_reasoning(answer.text))):
+            is_whole = not answer.cut and len(answer.text) <= llm.max_chars
+            if is_whole and (text := self._spoken(strip_reasoning(answer.text))):
                 return text
         raise UserError(
             f"the user model {llm.model!r} gave no whole message in {llm.tries} tries", "format"

@@ -7,7 +7,8 @@ from acebench_kit import begun
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.compat.acebench.calls import NotCalls, addressed_to_tools, parsed
+from muarl.compat.acebench.calls import addressed_to_tools, parsed
+from muarl.compat.python_calls import NotCalls
 
 PIECES = [
     "[", "]", "(", ")", "{", "}", "'", '"', ",", "=", ":", ".", "*", "**", "+", "-", "/", "%", "~", "@",

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.compat.acebench.api import tools_of
-from muarl.compat.acebench.calls import NotCalls
 from muarl.compat.acebench.environment import CLASSES, NO_QUESTIONS
 from muarl.compat.acebench.initial import initial_world
+from muarl.compat.python_calls import NotCalls
 from muarl.world import plain
 
 CHARACTERS = list("Error during execution: {str(e)}")

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from muarl.compat.acebench.calls import NotCalls
 from muarl.compat.acebench.entries import KINDS, LANGUAGES, entries, first_records
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world
 from muarl.compat.acebench.score import end_to_end, mended, saved, strictly_end_to_end
 from muarl.compat.acebench.solutions import solution
+from muarl.compat.python_calls import NotCalls
 from muarl.errors import RecordError
 
 

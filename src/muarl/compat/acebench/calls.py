@@ -1,38 +1,21 @@
 """Calls in a model's text, `[send_message(sender_name='Eve', ...), ...]`: parsed, never evaluated.
 
-Upstream parses the text, writes each call anew and evaluates that. What then comes out at the other
-end is done here without: positional arguments are lost, a bare name is its text, and of a signed
-number the sign is always minus.
+Upstream parses the text, writes each call anew and evaluates that; see `muarl.compat.python_calls`.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-import operator
 import re
-import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from muarl.compat.python_calls import NotCalls, arguments_of, expression, name_of
+
 _BRACKETED = re.compile(r"\[.*\]")
-_LONGEST = 1 << 16
-"""Characters of a repeated text; upstream would compute until it has no memory."""
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-
-
-class NotCalls(ValueError):
-    """A text that is no list of calls."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -72,16 +55,6 @@ def parsed(text: str) -> list[Call]:
         >>> parsed("[delete_message(message_id=+3)]")[0].arguments
         {'message_id': -3}
     """
-    try:
-        return _parsed(text)
-    except NotCalls:
-        raise
-    except Exception as error:  # noqa: BLE001 - what upstream catches
-        # Syntax, recursion, arithmetic, and whatever else a text can bring about.
-        raise NotCalls(f"{type(error).__name__}: {error}") from None
-
-
-def _parsed(text: str) -> list[Call]:
     if not text:
         raise NotCalls("an empty text")
     text = text.removeprefix(" ")
@@ -89,9 +62,7 @@ def _parsed(text: str) -> list[Call]:
         text = f"[{text}"
     if not text.endswith("]"):
         text = f"{text}]"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes that Python does not know
-        body = ast.parse(text.strip("[]'"), mode="eval").body
+    body = expression(text.strip("[]'"))
     if isinstance(body, ast.Call):
         return [_call(body)]
     if isinstance(body, (ast.Tuple, ast.List)):
@@ -101,17 +72,25 @@ def _parsed(text: str) -> list[Call]:
     return []
 
 
-def _call(node: ast.Call) -> Call:
-    arguments = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
+def as_evaluated(name: str, arguments: Mapping[str, Any]) -> Call:
+    """A call, with what its evaluation stumbles over.
+
+    Raises:
+        NotCalls: Upstream cannot write it down.
+    """
     undefined = None
     for value in arguments.values():
         if isinstance(value, dict):
             undefined = undefined or _as_call(value)
         elif not _has_literal(value):
             undefined = undefined or "inf"
-    if None in arguments:  # `**`, which upstream writes as a keyword None
+    if "None" in arguments:  # `**`, which upstream writes as a keyword None
         undefined = undefined or "None"
-    return Call(_name(node), {str(key): value for key, value in arguments.items()}, undefined)
+    return Call(name, dict(arguments), undefined)
+
+
+def _call(node: ast.Call) -> Call:
+    return as_evaluated(name_of(node), {str(key): v for key, v in arguments_of(node).items()})
 
 
 def _as_call(value: dict[Any, Any]) -> str:
@@ -131,61 +110,3 @@ def _has_literal(value: Any) -> bool:
     if isinstance(value, dict):
         return all(_has_literal(item) for pair in value.items() for item in pair)
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _name(node: ast.Call) -> str:
-    parts: list[str] = []
-    at: ast.expr = node.func
-    while isinstance(at, ast.Attribute):
-        parts.append(at.attr)
-        at = at.value
-    if isinstance(at, ast.Name):
-        parts.append(at.id)
-    return ".".join(reversed(parts))
-
-
-def _value(node: ast.expr | None) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return "..." if value is Ellipsis else value
-        case ast.UnaryOp(operand=ast.Constant(value=int() | float() | complex() as value)):
-            return -value
-        case ast.List(elts=items):
-            return [_value(item) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
-        case ast.Dict(keys=keys, values=values):
-            return {_value(k): _value(v) for k, v in zip(keys, values, strict=True)}
-        case ast.BinOp():
-            return _computed(node)
-        case ast.Name(id=name):
-            return name
-        case ast.Call(keywords=[]):
-            return ast.unparse(node)
-        case ast.Call():
-            inner = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
-            return {_name(node): inner}
-        case ast.Subscript(value=value, slice=index):
-            return f"{ast.unparse(value)}[{ast.unparse(index)}]"
-    raise NotCalls(f"a {type(node).__name__} as an argument")
-
-
-def _computed(node: ast.expr) -> Any:
-    """The value of sums and products of constants, which upstream evaluates."""
-    match node:
-        case ast.Constant(value=int() | float() | str() as value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_computed(operand)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return +_computed(operand)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            pair = _computed(left), _computed(right)
-            texts = [isinstance(value, str) for value in pair]
-            if any(texts) and not (all(texts) and isinstance(op, ast.Add)):
-                raise NotCalls("arithmetic on texts")
-            found = _BINARY[type(op)](*pair)
-            if isinstance(found, str) and len(found) > _LONGEST:
-                raise NotCalls("a text too long")
-            return found
-    raise NotCalls("an expression that is not read")

@@ -10,12 +10,13 @@ import msgspec
 
 from muarl.compat.acebench.api import Api, Language, tools_of
 from muarl.compat.acebench.base_api import BaseApi
-from muarl.compat.acebench.calls import Call, NotCalls, parsed
+from muarl.compat.acebench.calls import Call, parsed
 from muarl.compat.acebench.entries import Kind
 from muarl.compat.acebench.food_platform import FoodPlatform
 from muarl.compat.acebench.message_api import MessageApi
 from muarl.compat.acebench.reminder_api import ReminderApi
 from muarl.compat.acebench.travel import Travel
+from muarl.compat.python_calls import NotCalls
 from muarl.world import plain
 from muarl.world.compare import is_list, is_map
 

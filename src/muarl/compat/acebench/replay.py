@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from muarl.compat.acebench.calls import NotCalls
 from muarl.compat.acebench.entries import Entry, entries, first_records
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world
 from muarl.compat.acebench.score import end_to_end, saved
 from muarl.compat.conformance import Kind, Record, UpstreamData, Vector
+from muarl.compat.python_calls import NotCalls
 from muarl.compat.strictness import strict_diff
 from muarl.world import World, plain
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from muarl.compat.acebench.calls import Call, NotCalls, parsed
+from muarl.compat.acebench.calls import Call, parsed
 from muarl.compat.acebench.entries import ByClass
+from muarl.compat.python_calls import NotCalls
 from muarl.world import equal, plain
 
 _SAVED = {

@@ -1,7 +1,8 @@
 """A domain that the importer wrote, at work: what its `tools.py` gives to its `domain.yaml`.
 
-The agent calls tools as its chat template has it, as upstream has models do that can. Each call is written
-as the Python text that upstream makes of it, and parsed.
+The agent calls tools as its chat template has it, or writes its calls into its text where the domain is
+for models that are prompted (`prompted.yaml`): upstream has both. Either way a call is written as the
+Python text that upstream makes of it, and parsed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 from muarl.compat.bfcl.checker import Verdict, judged
 from muarl.compat.bfcl.entries import Entry
 from muarl.compat.bfcl.expressions import name_of, value_of, written
-from muarl.compat.bfcl.official import NOTHING, official_verdict, require
+from muarl.compat.bfcl.official import official_verdict, require, trusted
+from muarl.compat.bfcl.prompting import PROMPT, BfclCalls, Prompt
 from muarl.compat.bfcl.sandbox import Sandbox, initial_state
+from muarl.compat.bfcl.text_calls import execution_text
 from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.bfcl.upstream import Upstream
 from muarl.compat.gold_expert import GoldExpert
 from muarl.compat.json_schema import json_schema
 from muarl.errors import SetupError
-from muarl.messages import ToolCall
 from muarl.reward import Evidence
 from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec, TurnSpec
 from muarl.world import World
@@ -55,9 +57,16 @@ class Origin(msgspec.Struct, frozen=True):
 class Imported:
     """The domain, over the files of its folder."""
 
-    def __init__(self, tools_py: str) -> None:
-        """Find the domain's files, which lie beside `tools_py`."""
+    def __init__(self, tools_py: str, *, prompted: bool = False) -> None:
+        """Find the domain's files.
+
+        Args:
+            tools_py: They lie beside it.
+            prompted: The agent writes its calls into its text.
+        """
         self._folder = Path(tools_py).parent
+        self._prompted = prompted
+        self._written = execution_text if prompted else written
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
@@ -77,6 +86,15 @@ class Imported:
     @cached_property
     def _upstream(self) -> Upstream:
         return Upstream(self, ".")
+
+    @cached_property
+    def calls(self) -> BfclCalls:
+        """How calls stand in the agent's text."""
+        return BfclCalls(self._origin.version, self._functions, self._read(PROMPT, Prompt))
+
+    @cached_property
+    def _functions(self) -> Mapping[str, dict[str, Any]]:
+        return {doc["name"]: doc for docs in self._docs.values() for doc in docs}
 
     def json(self, path: str) -> Any:
         """A file of the domain that holds tables."""
@@ -112,7 +130,7 @@ class Imported:
             async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
                 state = {name: world[name]} if name in world else {}
                 sandbox = Sandbox(state, self._upstream, self._origin.version)
-                answer = sandbox.call(written(params.name, params.arguments or {}))
+                answer = sandbox.call(self._written(params.name, params.arguments or {}))
                 return CallToolResult(
                     content=[TextContent(type="text", text=answer.text)], is_error=answer.is_error
                 )
@@ -135,13 +153,7 @@ class Imported:
         world = self._begun(entry)
         sandbox = self._sandbox(world)
         held_back = {name for names in entry.missed_function.values() for name in names}
-        turns = [
-            TurnSpec(
-                says="\n".join(said.content for said in turn) or _NEW_FUNCTIONS,
-                shows=list(entry.missed_function.get(str(number), ())),
-            )
-            for number, turn in enumerate(entry.question)
-        ]
+        turns = [self._turn(entry, number) for number in range(len(entry.question))]
         metrics = ["irrelevance", *(["official"] if self._origin.official_checker else [])]
         return TaskSpec(
             id=entry.id,
@@ -163,6 +175,14 @@ class Imported:
             reward=[_asks("reward", entry)],
             metrics=[_asks(name, entry) for name in metrics],
         )
+
+    def _turn(self, entry: Entry, number: int) -> TurnSpec:
+        """What the user says in a turn; a prompted agent is told there of functions that were held back."""
+        said = "\n".join(said.content for said in entry.question[number]) or _NEW_FUNCTIONS
+        more = list(entry.missed_function.get(str(number), ()))
+        if not (more and self._prompted):
+            return TurnSpec(says=said, shows=more)
+        return TurnSpec(says=f"{[self._functions[name] for name in more]}\n{said}")
 
     def _begun(self, entry: Entry) -> dict[str, Any]:
         return initial_state(
@@ -189,12 +209,8 @@ class Imported:
         """
         version = self._origin.version
         offered = self._sandbox(evidence.initial).functions
-
-        def safely(call: ToolCall) -> str:
-            is_safe = call.name in offered and all(key.isidentifier() for key in call.arguments)
-            return written(call.name, call.arguments) if is_safe else NOTHING
-
-        return _said(official_verdict(self.entries[task], version, called(evidence, safely)))
+        calls = called(evidence, lambda name, given: trusted(self._written(name, given), offered))
+        return _said(official_verdict(self.entries[task], version, calls))
 
     def expert(
         self, task: TaskSpec, imperfections: Mapping[str, float], _rng: random.Random
@@ -204,24 +220,25 @@ class Imported:
 
     def _judged(self, evidence: Evidence, task: str) -> Verdict:
         gold = self.entries[task].ground_truth
-        return judged(called(evidence), gold, lambda: self._sandbox(evidence.initial))
-
-
-def _written(call: ToolCall) -> str:
-    return written(call.name, call.arguments)
+        calls = called(evidence, self._written)
+        return judged(calls, gold, lambda: self._sandbox(evidence.initial))
 
 
 def called(
-    evidence: Evidence, text_of: Callable[[ToolCall], str] = _written
+    evidence: Evidence, text_of: Callable[[str, dict[str, Any]], str] = written
 ) -> list[list[list[str]]]:
     """What the agent called, by the user's turns and its own messages.
 
     A call that could not be read is none, and a message without calls no step.
+
+    Args:
+        evidence: Of the dialogue.
+        text_of: Writes a call of a name and arguments.
     """
     turns: list[list[list[str]]] = [[]]
     for turn in evidence.turns:
         calls = turn.message.tool_calls
-        step = [text_of(call) for call in calls if call.error is None]
+        step = [text_of(call.name, call.arguments) for call in calls if call.error is None]
         if step:
             turns[-1].append(step)
         if turn.reply is not None and not turn.reply.stop:

@@ -14,6 +14,7 @@ import msgspec
 
 from muarl.compat.bfcl.entries import CATEGORIES, Entry, read_entries
 from muarl.compat.bfcl.imported import DOCS, ENTRIES, MAX_STEPS, ORIGIN
+from muarl.compat.bfcl.prompting import PROMPT, Prompt, read_prompt
 from muarl.compat.bfcl.sandbox import CLASSES
 from muarl.compat.bfcl.tables import LONG, TABLES, constants
 from muarl.compat.bfcl.toolkit import Version
@@ -22,6 +23,16 @@ from muarl.errors import SetupError
 from muarl.spec.schema import schema_files
 
 VERSIONS: tuple[Version, ...] = ("v4", "v3")
+
+
+class Function(msgspec.Struct, frozen=True):
+    """What is needed of a function's description; the rest is kept as it is."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
 _PACKAGES = ("", "bfcl_eval/", "site-packages/bfcl_eval/")
 _CHECKOUT = "berkeley-function-call-leaderboard/"
 _LAYOUTS = tuple(
@@ -51,11 +62,17 @@ _TOOLS_PY = '''\
 
 from muarl.compat.bfcl.imported import Imported
 
-domain = Imported(__file__)
+domain = Imported(__file__{prompted})
 world, tasks, expert, reward = domain.world, domain.tasks, domain.expert, domain.reward
-irrelevance, official = domain.irrelevance, domain.official
+irrelevance, official, calls = domain.irrelevance, domain.official, domain.calls
 {servers}
 '''
+_TOOLS, _PROMPTED = "tools.py", "prompted.py"
+"""The Python of `domain.yaml`, and that of `prompted.yaml`."""
+_OWN_WORDS = (
+    "What a prompted model is told is worded by muarl: the copy that was imported has no "
+    "constants/default_prompts.py."
+)
 _NOTE = """\
 # Written by `muarl import`; what it was made from stands in origin.json. Each task has the official reward of its own; the one here counts for none."""
 
@@ -92,6 +109,9 @@ def write_domains(
     copy.note(f"bfcl/{version}/{TABLES}", data_id(tables))
     copy.note(f"bfcl/{version}/{LONG}", data_id(long))
     docs = {name: _docs(copy, version, api.MODULE) for name, api in CLASSES.items()}
+    prompt = read_prompt(copy, version)
+    if prompt.official:
+        copy.note(f"bfcl/{version}/{PROMPT}", data_id(msgspec.to_builtins(prompt)))
     entries = {category: _entries(copy, version, category) for category in CATEGORIES}
     if not accept_unknown:
         copy.refuse_unknown()
@@ -104,7 +124,7 @@ def write_domains(
             for name, content_id in sorted(copy.read.items())
         },
     }
-    shared = {DOCS: docs, TABLES: tables, LONG: long, ORIGIN: origin}
+    shared = {DOCS: docs, TABLES: tables, LONG: long, ORIGIN: origin, PROMPT: prompt}
     known = copy.versions(f"bfcl/{version}/{_file(version, 'base')}") or "no known version"
     written = []
     try:
@@ -150,13 +170,11 @@ def _docs(copy: Upstream, version: Version, module: str) -> list[dict[str, Any]]
     file = f"multi_turn_func_doc/{module}.json"
     text = copy.text(f"bfcl/{version}/{file}", file)
     try:
-        return [
-            {part: function[part] for part in ("name", "description", "parameters")}
-            for line in text.splitlines()
-            if line.strip()
-            for function in [json.loads(line)]
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        docs = [json.loads(line) for line in text.splitlines() if line.strip()]
+        for function in docs:
+            msgspec.convert(function, Function)
+        return docs
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{file}: not a function a line: {error!r}") from None
 
 
@@ -175,15 +193,22 @@ def _write(
     for name, value in shared.items():
         (folder / name).write_bytes(msgspec.json.encode(value))
     servers = "\n".join(f'{api.MODULE} = domain.server("{name}")' for name, api in CLASSES.items())
-    (folder / "tools.py").write_text(_TOOLS_PY.format(servers=servers), encoding="utf-8")
-    text = _yaml(f"bfcl-{version}-{folder.name}", entries, docs, summary)
-    (folder / "domain.yaml").write_text(text, encoding="utf-8")
+    for file, prompted in ((_TOOLS, ""), (_PROMPTED, ", prompted=True")):
+        code = _TOOLS_PY.format(servers=servers, prompted=prompted)
+        (folder / file).write_text(code, encoding="utf-8")
+    spec = _spec(f"bfcl-{version}-{folder.name}", entries, docs, summary)
+    (folder / "domain.yaml").write_text(_yaml(spec, _TOOLS), encoding="utf-8")
+    (folder / "prompted.yaml").write_text(
+        _yaml(_prompted(spec, shared[PROMPT]), _PROMPTED), encoding="utf-8"
+    )
 
 
-def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary: str) -> str:
-    """The domain's file; values are in flow style, which JSON is."""
+def _spec(
+    name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary: str
+) -> dict[str, Any]:
+    """The domain's file; `{code}` stands for the name of its Python."""
     offered = [function["name"] for functions in docs.values() for function in functions]
-    lines: dict[str, Any] = {
+    return {
         "version": 1,
         "id": name,
         "summary": summary,
@@ -191,7 +216,7 @@ def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary:
         "tools": [
             {
                 "name": class_name,
-                "python": f"tools.py:{api.MODULE}",
+                "python": f"{{code}}:{api.MODULE}",
                 "stateless": True,
                 "verbatim": True,
                 "max_result_chars": 200_000,
@@ -200,10 +225,10 @@ def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary:
         ],
         "writes": [tool for tool in offered if tool in _WRITES],
         "max_steps": MAX_STEPS,
-        "world": {"python": "tools.py:world"},
-        "tasks": {"python": "tools.py:tasks", "splits": {"test": len(entries)}},
+        "world": {"python": "{code}:world"},
+        "tasks": {"python": "{code}:tasks", "splits": {"test": len(entries)}},
         "personas": {"official": {"style": "Says what the benchmark has written for her."}},
-        "expert": "tools.py:expert",
+        "expert": "{code}:expert",
         "reward": [{"gold_world": True}],
         "benchmark": {
             "name": "BFCL",
@@ -211,7 +236,23 @@ def _yaml(name: str, entries: Sequence[Entry], docs: Mapping[str, Any], summary:
             "unsolved": [e.id for e in entries if len(e.question) != len(e.ground_truth)],
         },
     }
+
+
+def _prompted(spec: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
+    """The same for a model that writes its calls into its text."""
+    differs = {} if prompt.official else {"differs": [_OWN_WORDS]}
+    return {
+        **spec,
+        "id": f"{spec['id']}-prompted",
+        "summary": f"{spec['summary']} The model writes its calls into its text.",
+        "calls": {"text": {"convention": "{code}:calls"}},
+        "benchmark": {**spec["benchmark"], **differs},
+    }
+
+
+def _yaml(spec: Mapping[str, Any], code: str) -> str:
+    """A domain's file in flow style, which JSON is."""
     said = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in lines.items()
-    )
+        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in spec.items()
+    ).replace("{code}", code)
     return f"# yaml-language-server: $schema=schemas/domain.v1.json\n{_NOTE}\n{said}\n"

@@ -1,14 +1,15 @@
 """The official checker, where the user has installed the package `bfcl-eval`.
 
-It hands its calls to `eval`. So it is given none but such as `written` makes of a function that the
-entry has and of arguments that are JSON; whatever else a model wrote stands there as a call of nothing.
+It hands its calls to `eval`. So it is given none but calls, nested ones too, of functions that the entry
+has with literals by name; whatever else a model wrote stands there as a call of nothing.
 """
 
 from __future__ import annotations
 
+import ast
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 from muarl.compat.bfcl.checker import Verdict
 from muarl.compat.bfcl.entries import Entry
 from muarl.compat.bfcl.toolkit import Version
+from muarl.compat.python_calls import NotCalls, expression
 from muarl.errors import SetupError
 
 _UTILS = "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils"
@@ -81,6 +83,41 @@ def require(version: Version) -> None:
             f"the official checker of BFCL {version.upper()} is not installed: pip install --no-deps "
             f"{_PACKAGES[version]}, beside muarl[bfcl]; or import the domain without --official-checker"
         )
+
+
+def trusted(call: str, functions: Container[str]) -> str:
+    """A call, if it is safe to evaluate; else a call of nothing.
+
+    Args:
+        call: Its text.
+        functions: Those that may be called.
+    """
+    try:
+        body = expression(call)
+        is_safe = isinstance(body, ast.Call) and _is_safe(body, functions)
+    except (NotCalls, RecursionError):
+        is_safe = False
+    return call if is_safe else NOTHING
+
+
+def _is_safe(node: ast.expr, functions: Container[str]) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant()):
+            return True
+        case ast.List(elts=items):
+            return all(_is_safe(item, functions) for item in items)
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _is_safe(key, functions) for key in keys) and all(
+                _is_safe(value, functions) for value in values
+            )
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
+            return name in functions and all(
+                keyword.arg is not None and _is_safe(keyword.value, functions)
+                for keyword in keywords
+            )
+    return False
 
 
 def _checker(version: Version) -> Callable[..., Any]:

@@ -3,14 +3,15 @@
 In a world of any shape a record is told from its fields by its name. `orders.W1` is one, as every
 mapping is that lies in a mapping at the top; deeper, names of fields are words (`address`), and those of
 records are not (`W1`, `Ada Byron`). Records in a list have their name in a field, such as `id`. What lies
-within several records, as a product does in many orders, is shared by them and is nobody's entity.
+within several records, as a product does in many orders, is shared by them and is nobody's entity; nor is what
+lies in a part of the world that the domain's `shared` names.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.data.proof.values import facts_of
@@ -30,13 +31,25 @@ class Entities:
     Args:
         base: The world before any task.
         tasks: The tasks.
+        shared: Parts of the world, by the fields that they lie in, whose records belong to all.
+
+    Attributes:
+        parts: Parts in which records lie.
     """
 
-    def __init__(self, base: World, tasks: Sequence[TaskSpec]) -> None:
-        self._brought = {task.id: list(_records(task.world)) for task in tasks}
+    def __init__(
+        self, base: World, tasks: Sequence[TaskSpec], shared: Collection[str] = ()
+    ) -> None:
+        of_tasks = {task.id: list(_records(task.world)) for task in tasks}
+        of_all = list(_records(plain(base)))
+        self.parts = {kind for found in (of_all, *of_tasks.values()) for _, kind, _ in found}
+        self._brought = {
+            task_id: [record for record in found if record[1] not in shared]
+            for task_id, found in of_tasks.items()
+        }
         owners: defaultdict[str, set[str]] = defaultdict(set)
         self._kinds: defaultdict[str, set[str]] = defaultdict(set)
-        for found in (_records(plain(base)), *self._brought.values()):
+        for found in ([r for r in of_all if r[1] not in shared], *self._brought.values()):
             for name, kind, owner in found:
                 owners[name.casefold()].add(owner)
                 self._kinds[name.casefold()].add(kind)
@@ -49,6 +62,10 @@ class Entities:
         for call in task.gold:
             named |= {text for key, text in _texts(call.arguments) if self._is_meant(key, text)}
         return {name for name in named if name.casefold() in self._known}
+
+    def part_of(self, name: str) -> str:
+        """The part of the world in which a record lies; of several, the first by name."""
+        return min(self._kinds[name.casefold()])
 
     def _is_meant(self, key: str, value: str) -> bool:
         """Whether a value under this key may be a record's name: `days: 7` is not the 7th loan."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
+from muarl.data.proof.predicates import argument_names, predicates_of, unknown_arguments
 from muarl.errors import did_you_mean
 from muarl.messages import ToolSpec
-from muarl.spec import DomainSpec, GoldCallSpec, TaskSpec
+from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
 from muarl.spec.declared_tools import tools_in, tools_shown
 from muarl.spec.finding import unknown
-from muarl.spec.predicate import PredicateSpec
 from muarl.world import World
 
 
@@ -34,11 +34,13 @@ def name_findings(
         if tool not in user_tools:
             hers = ("device", "writes", index)
             yield subject.about(Check.NAMES, hers, unknown("tool", tool, user_tools))
-    for field, predicates in _predicates_of(spec):
+    for field, predicates in predicates_of(spec):
         for at, by, tool in tools_in(predicates or ()):
             if tool not in sides[by]:
                 message = unknown("tool", tool, sides[by])
                 yield subject.about(Check.NAMES, (field, *at), message)
+        for at, message in argument_names(predicates or (), specs, spec.writes):
+            yield subject.about(Check.NAMES, (field, *at), message, at_key=True)
     seen: set[str] = set()
     for task in subject.all_tasks():
         if task.id in seen:
@@ -49,7 +51,7 @@ def name_findings(
                 message = unknown("tool", call.tool, sides[call.by])
                 yield subject.about_task(Check.NAMES, task, ("gold", index, "tool"), message)
                 continue
-            for name, message in _unknown_arguments(call, specs[call.by][call.tool]):
+            for name, message in unknown_arguments(specs[call.by][call.tool], call.arguments):
                 where = ("gold", index, "arguments", name)
                 yield subject.about_task(Check.NAMES, task, where, message, at_key=True)
         for loc, name in tools_shown(task):
@@ -57,23 +59,13 @@ def name_findings(
                 yield subject.about_task(Check.NAMES, task, loc, unknown("tool", name, tools))
         for key, message in _unknown_keys(task, subject.domain.base):
             yield subject.about_task(Check.NAMES, task, ("world", key), message, at_key=True)
-        for field, own in _predicates_of(task):
+        for field, own in predicates_of(task):
             for at, by, tool in tools_in(own or ()):
                 if tool not in sides[by]:
                     message = unknown("tool", tool, sides[by])
                     yield subject.about_task(Check.NAMES, task, (field, *at), message)
-
-
-def _unknown_arguments(call: GoldCallSpec, tool: ToolSpec) -> Iterator[tuple[str, str]]:
-    """Arguments that a tool's schema does not know; most servers would leave them out silently."""
-    known = tool.parameters.get("properties")
-    if not isinstance(known, dict) or tool.parameters.get("additionalProperties"):
-        return
-    if "patternProperties" in tool.parameters:
-        return
-    for name in call.arguments:
-        if name not in known:
-            yield name, f"{unknown('argument', name, known)} (of tool {tool.name!r})"
+            for at, message in argument_names(own or (), specs, spec.writes):
+                yield subject.about_task(Check.NAMES, task, (field, *at), message, at_key=True)
 
 
 def _unknown_keys(task: TaskSpec, base: World) -> Iterator[tuple[str, str]]:
@@ -82,13 +74,3 @@ def _unknown_keys(task: TaskSpec, base: World) -> Iterator[tuple[str, str]]:
         if key not in base and (near := did_you_mean(key, map(str, base))):
             hint = f"{near} Else give the domain's world that key too, were it empty"
             yield key, f"the domain's world has no {key!r}{hint}"
-
-
-def _predicates_of(
-    spec: DomainSpec | TaskSpec,
-) -> tuple[tuple[str, Sequence[PredicateSpec] | None], ...]:
-    return (
-        ("reward", spec.reward),
-        ("training_reward", spec.training_reward),
-        ("metrics", spec.metrics),
-    )

@@ -16,7 +16,7 @@ from muarl.errors import ToolServerError
 from muarl.evaluate.statistics import Interval, mean, success_rate
 from muarl.messages import ToolSpec
 from muarl.record import TRAIN, Episode, EpisodeKey
-from muarl.render import Renderer
+from muarl.render import Renderer, in_convention
 from muarl.render.tokenizer import train_tokenizer
 from muarl.scheduler import Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
@@ -160,9 +160,10 @@ async def _play(
     domain: Domain, tasks: Sequence[TaskSpec], phase: str, agent_for: AgentFor
 ) -> list[Episode]:
     renderer = _renderer()
+    spoken = in_convention(renderer, domain.convention)
 
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        return ExpertPolicy(agent_for(task, generator(str(key))), renderer)
+        return ExpertPolicy(agent_for(task, generator(str(key))), spoken)
 
     episodes: list[Episode] = []
     fixed = [task for task in tasks if task.turns]

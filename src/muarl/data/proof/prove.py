@@ -14,6 +14,7 @@ from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
 from muarl.data.proof.gold import GoldRun, gold_findings
 from muarl.data.proof.names import name_findings
 from muarl.data.proof.play import Means, estimate, expert_findings, floor_findings, over_floor
+from muarl.data.proof.predicates import path_findings
 from muarl.data.proof.reach import public_words, reach_findings
 from muarl.data.proof.reads import Reads, read_findings, reads_of
 from muarl.data.proof.sides import deed_findings, sync_findings
@@ -233,6 +234,7 @@ class _Prover:
             proof.idle[split] = earned = estimate(idle)
             whole = len(idle) == len(subject.domain.tasks(split))
             self._note(over_floor(subject, split, earned, "doing nothing", exact=whole))
+        self._note(path_findings(subject, self._gold))
 
     async def _prove_sync(self) -> None:
         """One finding says it of all tasks."""

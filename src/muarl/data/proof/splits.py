@@ -10,6 +10,7 @@ from muarl.data.proof.entities import Entities
 from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import TaskSpec
 from muarl.spec.domain import SplitPhrasings
+from muarl.spec.finding import unknown
 from muarl.spec.references import ANY_SPLIT
 from muarl.spec.wording import SLOT
 
@@ -35,7 +36,12 @@ def split_findings(subject: Subject) -> Iterator[ProofFinding]:
 
 def _shared_entities(subject: Subject) -> Iterator[ProofFinding]:
     tasks = list(subject.all_tasks())
-    entities = Entities(subject.domain.base, tasks)
+    shared = subject.domain.spec.shared
+    entities = Entities(subject.domain.base, tasks, shared)
+    for index, part in enumerate(shared):
+        if part not in entities.parts:
+            message = unknown("part of the world with records", part, sorted(entities.parts))
+            yield subject.about(Check.SPLITS, ("shared", index), message)
     owners: dict[str, TaskSpec] = {}
     reported: set[tuple[str, str]] = set()
     for task in tasks:
@@ -46,7 +52,8 @@ def _shared_entities(subject: Subject) -> Iterator[ProofFinding]:
                 reported.add(pair)
                 message = (
                     f"{entity!r} is also in task {owner.id!r} of split {owner.split!r}; "
-                    f"splits must not share entities"
+                    "splits must not share entities (a catalogue that all tasks speak of is named "
+                    f"under the domain's `shared`: {entities.part_of(entity)})"
                 )
                 yield subject.about_task(Check.SPLITS, task, (), message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from muarl.spoken import says
+from muarl.spoken import QUESTION_MARKS, says
 from muarl.user.guards.said import Said
 
 _EMPTY_EXCHANGES = 2
@@ -44,7 +44,7 @@ def late_stop(said: Said) -> str:
     if said.stop or len(said.heard) <= n or len(said.before) <= n:
         return ""
     texts = (*said.heard[-n - 1 :], *said.before[-n:], said.text)
-    if any("?" in text or _tells(said, text) for text in texts):
+    if any(_asks(text) or _tells(said, text) for text in texts):
         return ""
     return f"goes on after {n} exchanges in which nothing was asked or told"
 
@@ -60,6 +60,10 @@ def change_of_mind(said: Said) -> str:
     if found is None or not said.heard or any(_CHANGE.search(text) for text in said.contract.known):
         return ""
     return f"changes her mind: {found[0]!r}"
+
+
+def _asks(text: str) -> bool:
+    return any(mark in text for mark in QUESTION_MARKS)
 
 
 def _tells(said: Said, text: str) -> bool:

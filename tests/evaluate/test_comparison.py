@@ -1,0 +1,120 @@
+"""The sign-flip test, against every pattern of signs; what a sample cannot show is said."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.evaluate import comparison
+from muarl.evaluate.comparison import compared, detectable, sign_flip_p
+
+quarters = st.lists(st.integers(-4, 4).map(lambda n: n / 4), min_size=1, max_size=8)
+
+
+def by_hand(of_tasks: list[float]) -> float:
+    exact = [Fraction(d) for d in of_tasks]
+    signs = list(product((1, -1), repeat=len(exact)))
+    seen = abs(sum(exact))
+    far = sum(abs(sum(s * d for s, d in zip(row, exact, strict=True))) >= seen for row in signs)
+    return far / len(signs)
+
+
+@given(quarters)
+def test_p_is_the_share_of_patterns_as_far_from_zero(of_tasks: list[float]) -> None:
+    assert sign_flip_p(of_tasks) == pytest.approx(by_hand(of_tasks))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=6))
+def test_tasks_may_have_different_numbers_of_trials(counts: list[tuple[int, int]]) -> None:
+    of_tasks = [float(Fraction(a, 3) - Fraction(b, 5)) for a, b in counts]
+    exact = [float(Fraction(d).limit_denominator(15)) for d in of_tasks]
+    assert sign_flip_p(of_tasks) == pytest.approx(
+        min(1.0, by_hand_rational([Fraction(a, 3) - Fraction(b, 5) for a, b in counts]))
+    )
+    assert exact == pytest.approx(of_tasks)
+
+
+def by_hand_rational(exact: list[Fraction]) -> float:
+    signs = list(product((1, -1), repeat=len(exact)))
+    far = sum(
+        abs(sum(s * d for s, d in zip(row, exact, strict=True))) >= abs(sum(exact)) for row in signs
+    )
+    return far / len(signs)
+
+
+@settings(max_examples=10)
+@given(st.lists(st.integers(-4, 4).map(lambda n: n / 4), min_size=4, max_size=12))
+def test_where_patterns_are_too_many_they_are_drawn(of_tasks: list[float]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "_MOST_BITS", 0)
+        patch.setattr(comparison, "_DRAWS", 2000)
+        drawn = sign_flip_p(of_tasks, seed=3)
+        assert drawn == sign_flip_p(of_tasks, seed=3)
+    assert drawn == pytest.approx(sign_flip_p(of_tasks), abs=0.06)
+
+
+def test_hundreds_of_tasks_are_counted_exactly() -> None:
+    # 1000 tasks of 8 trials: a normal deviate of 2 has a two-sided p of about 0.0455.
+    of_tasks = [1.0] * 532 + [-1.0] * 468
+    assert sign_flip_p(of_tasks) == pytest.approx(0.0463, abs=5e-4)
+
+
+def test_nothing_that_differs_is_no_evidence() -> None:
+    assert sign_flip_p([]) is None
+    assert sign_flip_p([0.0] * 30) == 1
+
+
+def won(tasks: int, lost: int = 0, alike: int = 20) -> tuple[dict[str, list[bool]], ...]:
+    n = tasks + lost + alike
+    first = {str(i): [i < tasks] * 2 for i in range(n)}
+    second = {str(i): [tasks <= i < tasks + lost] * 2 for i in range(n)}
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("tasks", "lost", "found", "why"),
+    [
+        (9, 0, "higher", "p = 0.0039, on 9 tasks that differ"),
+        (0, 9, "lower", "p = 0.0039, on 9 tasks that differ"),
+        (5, 0, "undecided", "not supported by the sample: they differ on 5 tasks, and 6 that all"),
+        (0, 0, "undecided", "not supported by the sample: they differ on 0 tasks"),
+        (6, 4, "undecided", "not shown by the sample: p = 0.75; below 0."),
+    ],
+)
+def test_what_the_sample_says_and_what_it_cannot(
+    tasks: int, lost: int, found: str, why: str
+) -> None:
+    one = compared(*won(tasks, lost))
+    assert (one.found, one.differ) == (found, tasks + lost)
+    assert one.why.startswith(why)
+    assert one.success.low <= one.success.value <= one.success.high  # type: ignore[operator]
+
+
+def test_without_a_task_in_both_nothing_is_said() -> None:
+    apart = compared({"a": [True]}, {"b": [True], "a": []})
+    assert (apart.p, apart.found, apart.why) == (None, "undecided", "no task was scored in both")
+
+
+def test_a_true_difference_of_the_detectable_size_is_found_four_times_in_five() -> None:
+    rng = random.Random(2)
+    n, trials, base = 60, 2, 0.4
+
+    def play(chance: float) -> dict[str, list[bool]]:
+        return {str(i): [rng.random() < chance for _ in range(trials)] for i in range(n)}
+
+    pilot = compared(play(base), play(base))
+    assert pilot.detectable is not None
+    least = pilot.detectable
+    shown = sum(compared(play(base + least), play(base)).found == "higher" for _ in range(150))
+    assert 0.7 <= shown / 150 <= 0.9, (least, shown)
+
+
+def test_the_detectable_difference_halves_with_four_times_the_tasks() -> None:
+    few, many = [0.5, -0.5, 0.0] * 40, [0.5, -0.5, 0.0] * 160
+    assert detectable(few) == pytest.approx(2 * (detectable(many) or 0), rel=0.03)
+    assert detectable([0.5]) is None
