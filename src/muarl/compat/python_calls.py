@@ -11,8 +11,11 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from muarl.json_values import json_problem
+from muarl.messages import ToolCall
 
 _LONGEST = 1 << 16
 """Characters or items of what is repeated; upstream would compute until it has no memory."""
@@ -84,6 +87,28 @@ def arguments_of(node: ast.Call) -> dict[str | None, Any]:
     except (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
         # What the author of the text can bring about, such as a division by 0 or a list as a key.
         raise NotCalls(f"{type(error).__name__}: {error}") from None
+
+
+def as_tool_call(name: str, arguments: Mapping[Any, Any], text: str) -> ToolCall:
+    """A call with lists for tuples and texts for the keys of dicts; one that cannot be made if it is no JSON.
+
+    Args:
+        name: What is called.
+        arguments: By keyword.
+        text: What it was read from.
+    """
+    made = {str(key): _as_json(value) for key, value in arguments.items()}
+    if problem := json_problem([name, made]):
+        return ToolCall("", name, error=f"the call cannot be made: {problem}", raw=text)
+    return ToolCall("", name, made)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    return value
 
 
 def _value(node: ast.expr | None) -> Any:

@@ -21,6 +21,8 @@ class SimulatorSpec(Spec):
     """What she answers to with her first message. The policy never said it and does not see it."""
     stops: Annotated[list[str], Field(min_length=1)] = ["###STOP###"]
     """Each of these ends the dialogue, wherever it stands in what she says."""
+    leaves: list[str] = []
+    """She goes without a word when the agent says one of these, wherever it stands in its message."""
     react: Text | None = None
     """Her system prompt under the strategy `react`, likewise with `{goal}`: she thinks first, and what
     follows `User Response:` is said."""

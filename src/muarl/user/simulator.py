@@ -78,6 +78,8 @@ class Simulator:
         return await self._answer(self._prompts.greeting, "open")
 
     async def reply(self, agent_text: str) -> UserReply:
+        if any(text in agent_text for text in self._prompts.leaves):
+            return UserReply("", stop=True, act="stop")
         # Only she may know the tokens: an agent that teaches her one could end the dialogue.
         for stop in self._prompts.stops:
             agent_text = agent_text.replace(stop, "")

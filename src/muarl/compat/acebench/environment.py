@@ -28,7 +28,7 @@ CLASSES: dict[str, type[Api]] = {
     "Travel": Travel,
 }
 NO_QUESTIONS = "Please do not ask me any questions, use the known conditions to solve the problem"
-_ANY_ERROR = list("Error during execution: {str(e)}")
+ANY_ERROR = list("Error during execution: {str(e)}")
 """Upstream forgot to fill the text in, and takes it for a list of results."""
 
 
@@ -85,7 +85,7 @@ class Environment:
                 results.append(_only(last))
             except Exception as error:  # noqa: BLE001 - upstream's own boundary: the agent reads it
                 if self._kind == "multi_turn":
-                    return Answer(list(_ANY_ERROR), ran=False)
+                    return Answer(list(ANY_ERROR), ran=False)
                 results.append(f"Error during execution: {error}")
         # Read at the end: a result may be a part of the state that a later call changed.
         return Answer([_read(result) for result in results])

@@ -1,8 +1,8 @@
 """A domain that the importer wrote, at work: what its `tools.py` gives to its `domain.yaml`.
 
-The agent calls tools as its chat template has it, where upstream has it write calls into its text. So
-what it calls at once is one message, written here as upstream's milestones are; each call of it is
-answered by itself, and an error does not keep the next one from running.
+Upstream has the agent write calls into its text, and so it does in `prompted.yaml`. In `domain.yaml` it
+calls tools as its chat template has it: what it calls at once is one message, written here as upstream's
+milestones are; each call of it is answered by itself, and an error does not keep the next one from running.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import msgspec
 from mcp.server import Server
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 
-from muarl.compat.acebench.calls import Call
+from muarl.compat.acebench.calls import Call, as_evaluated
 from muarl.compat.acebench.entries import ByClass, Entry
 from muarl.compat.acebench.environment import Environment
 from muarl.compat.acebench.initial import initial_world
+from muarl.compat.acebench.prompting import PROMPT, AceCalls, Prompt
 from muarl.compat.acebench.score import (
     end_to_end,
     process_accuracy,
@@ -30,6 +31,7 @@ from muarl.compat.acebench.score import (
 from muarl.compat.acebench.solutions import solution
 from muarl.compat.gold_expert import GoldExpert
 from muarl.compat.json_schema import json_schema
+from muarl.compat.python_calls import NotCalls
 from muarl.errors import SetupError
 from muarl.reward import Evidence
 from muarl.spec import FactSpec, GoldCallSpec, PredicateSpec, RequestSpec, TaskSpec, UserGoalSpec
@@ -48,14 +50,27 @@ _DEVICE = ("wifi", "logged_in")
 class Imported:
     """The domain, over the files of its folder."""
 
-    def __init__(self, tools_py: str) -> None:
-        """Find the domain's files, which lie beside `tools_py`."""
+    def __init__(self, tools_py: str, *, prompted: bool = False) -> None:
+        """Find the domain's files.
+
+        Args:
+            tools_py: They lie beside it.
+            prompted: The agent writes its calls into its text.
+        """
         self._folder = Path(tools_py).parent
+        self._prompted = prompted
+        self._call = _evaluated if prompted else _as_it_is
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """Its entries by id; all have the same classes and functions."""
         return {entry.id: entry for entry in self._read(ENTRIES, list[Entry])}
+
+    @cached_property
+    def calls(self) -> AceCalls:
+        """How calls stand in the agent's text."""
+        entry = next(iter(self.entries.values()))
+        return AceCalls(entry.kind, entry.functions, self._read(PROMPT, Prompt))
 
     @cached_property
     def _records(self) -> Mapping[str, Any]:
@@ -95,7 +110,7 @@ class Imported:
 
         async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
             environment = Environment(world, entry.involved, entry.language, entry.kind)
-            answer = environment.run([Call(params.name, dict(params.arguments or {}))])
+            answer = environment.run([self._call(params.name, params.arguments or {})])
             text = str(answer.message)
             is_error = not answer.ran or "Error during execution: " in text
             return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
@@ -175,7 +190,14 @@ class Imported:
         said: list[str] = []
         ran = False
         for turn in evidence.turns[:_TURNS]:
-            calls = [Call(call.name, call.arguments) for call in turn.message.tool_calls]
+            made = turn.message.tool_calls
+            calls = [self._call(c.name, c.arguments) for c in made if c.error is None]
+            if self._prompted:
+                # Without a user, what is no call goes to the tools as well.
+                if made or entry.kind == "multi_step":
+                    said.append(turn.message.content)
+                ran |= bool(made) and environment.run(calls).ran
+                continue
             if calls:
                 said.append(f"[{', '.join(_written(call) for call in calls)}]")
             for call in calls:
@@ -195,6 +217,18 @@ def _asks(function: str, entry: Entry) -> PredicateSpec:
     return PredicateSpec.model_validate(
         {"python": {"function": f"tools.py:{function}", "arguments": {"task": entry.id}}}
     )
+
+
+def _as_it_is(name: str, arguments: Mapping[str, Any]) -> Call:
+    return Call(name, dict(arguments))
+
+
+def _evaluated(name: str, arguments: Mapping[str, Any]) -> Call:
+    """A call that was read from a text: upstream writes it anew, and evaluates that."""
+    try:
+        return as_evaluated(name, arguments)
+    except NotCalls:  # not read from a text
+        return _as_it_is(name, arguments)
 
 
 def _written(call: Call) -> str:

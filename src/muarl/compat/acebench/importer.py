@@ -15,10 +15,18 @@ from typing import Any
 
 import msgspec
 
-from muarl.compat.acebench.entries import KINDS, LANGUAGES, Entry, entries, first_records
+from muarl.compat.acebench.entries import (
+    KINDS,
+    LANGUAGES,
+    Entry,
+    Kind,
+    entries,
+    first_records,
+)
 from muarl.compat.acebench.environment import NO_QUESTIONS
 from muarl.compat.acebench.imported import ENTRIES, FINISHED, RECORDS
-from muarl.compat.python_text import parsed, texts
+from muarl.compat.acebench.prompting import PROMPT, Prompt
+from muarl.compat.python_text import filled, parsed, texts
 from muarl.compat.upstream import Upstream
 from muarl.errors import RecordError, SetupError
 from muarl.spec.schema import schema_files
@@ -32,6 +40,30 @@ _FILES = tuple(
 _LAYOUTS = ("data_all", ".", "acebench", "..")
 _PROMPTS = "model_inference/multi_turn/APIModel_user.py"
 _RULES = {"en": "model_inference/prompt_en.py", "zh": "model_inference/prompt_zh.py"}
+_AGENTS: Mapping[Kind, tuple[str, ...]] = {
+    "multi_turn": tuple(
+        f"model_inference/multi_turn/{file}.py" for file in ("common_agent", "APIModel_agent")
+    ),
+    "multi_step": tuple(
+        f"model_inference/multi_step/{file}.py" for file in ("common_agent_step", "APIModel_agent")
+    ),
+}
+"""By kind, the files that have the words for models on this machine, or else for those behind an API."""
+_OWN_WORDS = (
+    "What a prompted model is told is worded by muarl, in English: the copy that was imported has no "
+    "model_inference/multi_turn/common_agent.py."
+)
+_OWN_SYSTEM = f"""\
+You carry out tasks with functions. To call some write their calls, and nothing else: \
+[first_function(name='value', number=2), second_function()]
+What they gave is shown to you. {{ending}} When all is done, write: {FINISHED}"""
+_OWN_USER = "The functions:\n{functions}\n\nWhat happened so far:\n{history}"
+_OWN_ENDING = {
+    "multi_turn": "Whatever else you write is read by the user; ask her for what you need to know.",
+    "multi_step": "There is nobody to ask.",
+}
+_TOOLS, _PROMPTED = "tools.py", "prompted.py"
+"""The Python of `domain.yaml`, and that of `prompted.yaml`."""
 _PATIENCE = 40
 """More messages than upstream allows."""
 _WRITES = {
@@ -58,8 +90,8 @@ _TOOLS_PY = '''\
 
 from muarl.compat.acebench.imported import Imported
 
-domain = Imported(__file__)
-serve, world, tasks, expert = domain.serve, domain.world, domain.tasks, domain.expert
+domain = Imported(__file__{prompted})
+calls, serve, world, tasks, expert = domain.calls, domain.serve, domain.world, domain.tasks, domain.expert
 end_to_end, strict = domain.end_to_end, domain.strict
 process, strict_process = domain.process, domain.strict_process
 '''
@@ -130,10 +162,16 @@ def _write(folder: Path, group: Sequence[Entry], data: Path, upstream: Upstream)
     (folder / ENTRIES).write_bytes(msgspec.json.encode(group))
     (folder / RECORDS).write_bytes(msgspec.json.encode(first_records(data, first.language)))
     (folder / "origin.json").write_text(json.dumps(_origin(upstream)) + "\n", encoding="utf-8")
-    (folder / "tools.py").write_text(_TOOLS_PY, encoding="utf-8")
+    for file, prompted in ((_TOOLS, ""), (_PROMPTED, ", prompted=True")):
+        (folder / file).write_text(_TOOLS_PY.format(prompted=prompted), encoding="utf-8")
     (folder / "rules.md").write_text(_rules(first, upstream), encoding="utf-8")
     (folder / "simulator-prompt.md").write_text(_prompt(first, upstream), encoding="utf-8")
-    (folder / "domain.yaml").write_text(_yaml(folder.name, group, upstream), encoding="utf-8")
+    prompt = _agents_prompt(first, upstream)
+    (folder / PROMPT).write_bytes(msgspec.json.encode(prompt))
+    spec = _spec(folder.name, group, upstream)
+    (folder / "domain.yaml").write_text(_yaml(spec, _TOOLS), encoding="utf-8")
+    text = _yaml(_with_text_calls(spec, prompt), _PROMPTED)
+    (folder / "prompted.yaml").write_text(text, encoding="utf-8")
 
 
 def _write_schemas(folder: Path, schemas: Mapping[str, str]) -> None:
@@ -142,8 +180,8 @@ def _write_schemas(folder: Path, schemas: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
-    """The domain's file; values are in flow style, which JSON is."""
+def _spec(name: str, group: Sequence[Entry], upstream: Upstream) -> dict[str, Any]:
+    """The domain's file; `{code}` stands for the name of its Python."""
     first = group[0]
     offered = [function["name"] for function in first.functions]
     lines: dict[str, Any] = {
@@ -152,18 +190,18 @@ def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
         "summary": f"ACEBench agent, {first.language} {first.kind}: {', '.join(first.involved)}.",
         "rules": {"file": "rules.md"},
         "tools": {
-            "python": "tools.py:serve",
+            "python": "{code}:serve",
             "stateless": True,
             "verbatim": True,
             "max_result_chars": 200_000,
         },
         "writes": [tool for tool in offered if tool in _WRITES],
-        "world": {"python": "tools.py:world"},
-        "tasks": {"python": "tools.py:tasks", "splits": {"test": len(group)}},
+        "world": {"python": "{code}:world"},
+        "tasks": {"python": "{code}:tasks", "splits": {"test": len(group)}},
         "personas": {
             "official": {"style": "As the benchmark's own prompt has her.", "patience": _PATIENCE}
         },
-        "expert": "tools.py:expert",
+        "expert": "{code}:expert",
         "reward": [{"gold_world": True}],
         "benchmark": {"name": "ACEBench"},
     }
@@ -171,13 +209,32 @@ def _yaml(name: str, group: Sequence[Entry], upstream: Upstream) -> str:
         lines["simulator"] = {
             "prompt": {"file": "simulator-prompt.md"},
             "stops": [FINISHED],
+            "leaves": [FINISHED],
             **_greeting(first, upstream),
         }
     else:
         lines["user"] = _SCRIPT
+    return lines
+
+
+def _with_text_calls(spec: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
+    """The same for a model that writes its calls into its text; its rules stand in its prompt."""
+    differs = {} if prompt.official else {"differs": [_OWN_WORDS]}
+    return {
+        **spec,
+        "id": f"{spec['id']}-prompted",
+        "summary": f"{spec['summary']} The model writes its calls into its text.",
+        "rules": "",
+        "calls": {"text": {"convention": "{code}:calls"}},
+        "benchmark": {**spec["benchmark"], **differs},
+    }
+
+
+def _yaml(spec: Mapping[str, Any], code: str) -> str:
+    """A domain's file in flow style, which JSON is."""
     said = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in lines.items()
-    )
+        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in spec.items()
+    ).replace("{code}", code)
     return f"# yaml-language-server: $schema=schemas/domain.v1.json\n{_NOTE}\n{said}\n"
 
 
@@ -188,21 +245,39 @@ _NOTE = """\
 def _rules(entry: Entry, upstream: Upstream) -> str:
     """What the agent follows: upstream's rules of the classes, and how a task without a user ends.
 
-    Upstream's instructions on how to write calls into a text are left out: our agent calls tools.
+    Upstream's instructions on how to write calls into a text are left out: this agent calls tools.
     """
-    found = texts(_module(upstream, _RULES[entry.language]))
-    language = entry.language.upper()
-    parts = [
-        found.get(f"{part}_PROMPT_{language}", "")
-        for part, name in (("TRAVEL", "Travel"), ("BASE", "BaseApi"))
-        if name in entry.involved and entry.kind == "multi_turn"
-    ]
+    parts = _rules_of_classes(entry, upstream)
     if entry.kind == "multi_step":
         parts.append(
             f"Solve the task with the tools, step by step. When it is solved, say: {FINISHED}"
         )
     said = "\n\n".join(part.strip() for part in parts if part.strip())
     return said or "Help the user with the tools. Ask for what you need to know."
+
+
+def _rules_of_classes(entry: Entry, upstream: Upstream) -> list[str]:
+    """Where there is a user, the rules of the classes that an entry has."""
+    found = texts(_module(upstream, _RULES[entry.language]))
+    return [
+        found.get(f"{part}_PROMPT_{entry.language.upper()}", "")
+        for part, name in (("TRAVEL", "Travel"), ("BASE", "BaseApi"))
+        if name in entry.involved and entry.kind == "multi_turn"
+    ]
+
+
+def _agents_prompt(entry: Entry, upstream: Upstream) -> Prompt:
+    """What a model is told that writes its calls into its text."""
+    rules = _rules_of_classes(entry, upstream)
+    found = texts(_module(upstream, *_AGENTS[entry.kind]))
+    names = [
+        f"MULTI_TURN_AGENT_PROMPT_{part}_{entry.language.upper()}" for part in ("SYSTEM", "USER")
+    ]
+    if found.keys() >= set(names):
+        system, user = (found[name] for name in names)
+        return Prompt("".join([system, *rules]), user, official=True)
+    system = filled(_OWN_SYSTEM, {"ending": _OWN_ENDING[entry.kind]})
+    return Prompt("\n\n".join([system, *filter(None, rules)]), _OWN_USER, official=False)
 
 
 def _prompt(entry: Entry, upstream: Upstream) -> str:
@@ -224,10 +299,10 @@ def _greeting(entry: Entry, upstream: Upstream) -> dict[str, str]:
     return {}
 
 
-def _module(upstream: Upstream, name: str) -> ast.Module:
-    """A module as a tree, which is empty where there is no such file."""
-    path = upstream.path(name)
-    return ast.Module([], []) if path is None else parsed(upstream.text(None, name), path)
+def _module(upstream: Upstream, *names: str) -> ast.Module:
+    """The first of some modules that is there as a tree, which is empty where none is."""
+    path = upstream.path(*names)
+    return ast.Module([], []) if path is None else parsed(upstream.text(None, *names), path)
 
 
 def _origin(upstream: Upstream) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -18,10 +17,9 @@ from msgspec import structs
 
 from muarl.compat.bfcl.text_calls import decoded
 from muarl.compat.bfcl.toolkit import Version
-from muarl.compat.python_calls import NotCalls
-from muarl.compat.python_text import constants, functions, parsed
+from muarl.compat.python_calls import NotCalls, as_tool_call
+from muarl.compat.python_text import constants, filled, functions, parsed
 from muarl.compat.upstream import Upstream
-from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.text_calls import as_texts, with_system, written
 
@@ -30,7 +28,6 @@ PROMPT = "prompt.json"
 _PROMPTS = "constants/default_prompts.py"
 _UTILS: Mapping[Version, str] = {"v3": "model_handler/utils.py", "v4": "utils.py"}
 _HINTS = "_get_language_specific_hint"
-_SLOT = re.compile(r"\{(\w+)\}")
 _OWN = """\
 You solve what the user asks for with functions. Call them like this, and write nothing beside the calls: \
 [first_function(name='value', number=2), second_function(items=['a', 'b'])]
@@ -82,14 +79,9 @@ def _composed(words: Mapping[str, Any]) -> str:
         "param_types": words["PARAM_TYPE_MAPPING"][form["ret_fmt"]],
         "format": form["func_doc_fmt"],
     }
-    parts = {name: _filled(text, format_of) for name, text in style.items()}
+    parts = {name: filled(text, format_of) for name, text in style.items()}
     parts["tool_call_format"] = parts["tool_call_no_tag"]
-    return _filled(words["PROMPT_TEMPLATE_MAPPING"][form["prompt_fmt"]], parts)
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """Names in braces, filled in as far as they are known; never `str.format`, which can do more."""
-    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
+    return filled(words["PROMPT_TEMPLATE_MAPPING"][form["prompt_fmt"]], parts)
 
 
 def _hint(copy: Upstream, name: str) -> str:
@@ -148,23 +140,7 @@ class BfclCalls:
             calls = decoded(text, self._version)
         except NotCalls:
             return []
-        return [_called(name, arguments, text) for name, arguments in calls]
+        return [as_tool_call(name, arguments, text) for name, arguments in calls]
 
     def write(self, calls: Sequence[ToolCall]) -> str:
         return written(calls)
-
-
-def _called(name: str, arguments: Mapping[Any, Any], text: str) -> ToolCall:
-    made = {str(key): _as_json(value) for key, value in arguments.items()}
-    if problem := json_problem([name, made]):
-        return ToolCall("", name, error=f"the call cannot be made: {problem}", raw=text)
-    return ToolCall("", name, made)
-
-
-def _as_json(value: Any) -> Any:
-    """A value with lists for tuples, and texts for the keys of dicts; what is no JSON is left as it is."""
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in value]
-    return value
