@@ -200,16 +200,24 @@ async def _agent(
     else:
         assert agent.llm is not None  # an agent is of exactly one kind
         by_bytes = byte_renderer()
-        policy = ChatPolicy(
-            _client(agent.llm),
-            by_bytes,
-            temperature=agent.llm.temperature,
-            max_tokens=agent.llm.max_tokens,
-            convention=domain.convention,
-        )
+        client = _client(agent.llm)
+        policies = {
+            one.located.path: ChatPolicy(
+                client,
+                by_bytes,
+                temperature=agent.llm.temperature,
+                max_tokens=agent.llm.max_tokens,
+                convention=one.convention,
+            )
+            for one in domain.members
+        }
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
-        yield Player(lambda _task, _key: policy, by_bytes, run.rollout.model_copy(update=roomy))
+        yield Player(
+            lambda task, _key: policies[domain.of(task.id).located.path],
+            by_bytes,
+            run.rollout.model_copy(update=roomy),
+        )
 
 
 def _client(agent: LlmAgentSpec) -> ChatClient:
