@@ -244,6 +244,11 @@ def test_a_file_of_another_kind_is_said_to_be_one(
     assert main(["check", str(tasks)]) == 2
     says = f"{tasks}:1:1: this is a tasks file (it has domain, tasks); expected a domain file\n"
     assert capsys.readouterr().err == says
+    reward = run_file.parent / "reward.yaml"
+    reward.write_text("version: 1\nreward: [{gold_world: true}]\n")
+    assert main(["check", str(reward)]) == 2
+    says = f"{reward}:1:1: this is a reward file (it has reward); expected a domain file\n"
+    assert capsys.readouterr().err == says
     domain = run_file.parent / "domain.yaml"
     assert main(["train", str(domain)]) == 2
     assert capsys.readouterr().err == (

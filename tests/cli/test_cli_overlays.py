@@ -14,6 +14,9 @@ from muarl.spec import RunSpec, load_run, load_spec
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_all(tmp_path)
+    tasks = (tmp_path / "tasks.yaml").read_text()
+    held_out = tasks.partition("tasks:\n")[2].replace("cancel-1", "cancel-2")
+    (tmp_path / "tasks.yaml").write_text(f"{tasks}{held_out}    split: held_out\n")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "small.yaml").write_text(
         "version: 1\ndomain: ../domain.yaml\nrollout: {max_turns: 3}\n"

@@ -269,6 +269,42 @@ async def test_a_tasks_world_is_served_and_stdout_holds_nothing_but_protocol(
         assert said(found) == f"{order['item']}, {order['status']}"
 
 
+def test_what_was_asked_is_answered_though_the_client_says_no_more(tmp_path: Path) -> None:
+    """As where a file of requests is piped in: the last one takes longer than to read on to the end."""
+    write(tmp_path / "shop", "python")
+    tools = tmp_path / "shop" / "tools.py"
+    doc = '        """Item and status of an order."""\n'
+    wait = "        import anyio; await anyio.sleep(0.3)\n"
+    tools.write_text(tools.read_text().replace(doc, doc + wait))
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    find = {"name": "find_order", "arguments": ORDER}
+    asked = [
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": hello | {"clientInfo": {"name": "t", "version": "0"}},
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": find},
+        {"id": 3, "method": "tools/call", "params": find},
+        {"method": "notifications/cancelled", "params": {"requestId": 3}},
+        {"id": 4, "method": "tools/call", "params": find},
+    ]
+    params = program(str(tmp_path / "shop"))
+    ended = subprocess.run(
+        [params.command, *params.args],
+        env=params.env,
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [answer["id"] for answer in answers if "result" in answer] == [1, 2, 4]
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_the_verb_serves_over_http_and_ends_by_ctrl_c(tmp_path: Path) -> None:
     write(tmp_path / "shop", "sql")
     params = program(str(tmp_path / "shop"), "--http", "0")
@@ -318,6 +354,7 @@ def test_what_is_not_there_is_named(
     muarl("serve", "shop", "--task", "cancel-radios").refuses(2, "did you mean 'cancel-radio'?")
     muarl("serve", "nowhere").refuses(2, "nowhere")
     muarl("serve", "shop", "--http", "70000").refuses(2, "from 0 to 65535", lines=2)
+    muarl("serve", "shop", "--http", "x").refuses(2, "0 to 65535, got 'x'", lines=2)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         muarl("serve", "shop", "--http", port).refuses(1, f"port {port}", "choose another")

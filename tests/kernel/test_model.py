@@ -68,6 +68,15 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
         load_model(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    "config", ["null", "3", "[]", "{", '{"model_type": "qwen3", "num_hidden_layers": null}']
+)
+def test_a_config_that_is_none_is_no_traceback(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(SetupError, match=r"cannot load the model at .*copy the folder anew"):
+        load_model(tmp_path)
+
+
 @pytest.mark.parametrize("damage", ["weights", "config", "kind", "shape", "depth", "none"])
 def test_a_damaged_model_is_one_clear_error(tmp_path: Path, damage: str) -> None:
     save_model(build_tiny_model(TINY, seed=1), tmp_path)
@@ -89,5 +98,5 @@ def test_a_damaged_model_is_one_clear_error(tmp_path: Path, damage: str) -> None
         config.write_text((tmp_path / "deep" / "config.json").read_text())
     else:
         weights.unlink()
-    with pytest.raises(SetupError, match="cannot load the model at"):
+    with pytest.raises(SetupError, match=r"cannot load the model at .*copy the folder anew"):
         load_model(tmp_path)

@@ -16,6 +16,7 @@ from muarl.spec import (
     PredicateSpec,
     RequestSpec,
     TaskSpec,
+    TurnSpec,
     UserGoalSpec,
 )
 from muarl.spec.predicate import Said
@@ -178,3 +179,16 @@ def test_as_many_pairs_are_found_as_comparing_all_with_all_finds(
     }
     assert len(wanted) >= 20
     assert set(pairs(*tasks)) == wanted
+
+
+def test_what_a_user_says_in_fixed_messages_are_the_words_that_count() -> None:
+    """Goals are for readers there: other goals make no other task, nor does one goal make the same."""
+
+    def fixed(name: str, goal: str, *says: str) -> TaskSpec:
+        turns = [TurnSpec(says=text) for text in says]
+        return task(name, goal, user=None, gold=[], turns=turns)
+
+    said = ("Hello, what can you do?", "Then sing me a song about the sea.")
+    assert pairs(fixed("a", "One.", *said), fixed("b", "Quite another.", *said)) == [("a", "b")]
+    weather = ("Is it going to rain?", "And tomorrow in Rome?")
+    assert pairs(fixed("a", GOAL, *said), fixed("b", GOAL, *weather)) == []

@@ -563,6 +563,18 @@ async def test_two_tools_of_one_name_are_refused() -> None:
             pytest.fail("it started")
 
 
+@pytest.mark.parametrize("name", ["", " ", "a b", "a\nb", "a\x1b[31m"])
+async def test_a_tool_that_nobody_can_call_is_refused(name: str) -> None:
+    async def list_tools(context: Any, params: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name=name, input_schema={"type": "object"})])
+
+    server = MemoryToolServer(lambda _: Server("low", on_list_tools=list_tools))
+    with pytest.raises(ToolServerError) as refused:
+        async with server.session(base()):
+            pytest.fail("it started")
+    assert f"offers a tool named {name!r}, which nobody can call" in str(refused.value)
+
+
 async def test_a_low_level_server_that_lists_in_pages_and_raises_is_served_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -284,3 +284,32 @@ async def test_the_python_of_a_command_is_the_one_that_runs_muarl(tmp_path: Path
         (shell,) = children()
         child = Path(f"/proc/{shell}/task/{shell}/children").read_text().strip()
         assert Path(f"/proc/{child}/exe").resolve() == Path(sys.executable).resolve()
+
+
+async def test_a_tool_that_is_none_of_the_protocol_is_said_without_a_dump_of_the_validator(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "server.py").write_text(
+        "import json, sys\n"
+        "tools = [{'name': 'put', 'inputSchema': {'type': 'objekt'}}]\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if asked.get('method') == 'initialize':\n"
+        "        result = {'protocolVersion': asked['params']['protocolVersion'],\n"
+        "            'capabilities': {'tools': {}}, 'serverInfo': {'name': 'x', 'version': '1'}}\n"
+        "        answer = {'result': result}\n"
+        "    elif asked.get('method') == 'tools/list':\n"
+        "        answer = {'result': {'tools': tools}}\n"
+        "    else:\n"
+        "        answer = {'error': {'code': -32601, 'message': 'no such method'}}\n"
+        "    if 'id' in asked:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], **answer}), flush=True)\n"
+    )
+    command = ["python", "server.py"]
+    with pytest.raises(ToolServerError) as refused:
+        async with StdioToolServer(command, tmp_path).session(base()):
+            pytest.fail("it started")
+    assert str(refused.value) == (
+        "tool server `python server.py` did not start: it lists what is no tool of MCP "
+        "(tools.0.inputSchema.type: Input should be 'object')"
+    )

@@ -16,6 +16,7 @@ from muarl.kernel.step import Trainer
 from muarl.record import EpisodeKey
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
+from muarl.spec.kernel import KernelSpec
 from muarl.testing.episodes import build_episode, build_key
 from muarl.train.grpo import TrainingSet
 from muarl.train.learning import Learned, Learner
@@ -106,3 +107,20 @@ def test_rounding_is_not_taken_from_rewards_which_a_deviation_would_blow_up() ->
     before = pupil.weights()
     learned = pupil.learner.learn(batch, random.Random(0), {}, pupil.spec)
     assert (pupil.moved(before), learned.updates) == (0.0, [])
+
+
+def test_the_samplers_error_is_measured_in_the_precision_that_is_trained_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def looked(*_args: object, kernel: KernelSpec | None = None, **how: object) -> None:
+        del how
+        asked.append(kernel)
+
+    monkeypatch.setattr("muarl.train.learning.mismatch", looked)
+    kernel = KernelSpec(precision="bf16", max_tokens=64)
+    pupil = Pupil()
+    pupil.trainer.kernel = kernel
+    pupil.learn(1.0, -1.0)
+    assert asked == [kernel]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,8 +19,11 @@ from muarl.kernel.ranks import Ranks
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train import peers
 from muarl.train.peers import Ending, heeding, together
+from muarl.train.process import is_stopped, lives, numbered_by
 
 HERE = socket.gethostname()
+OURS = f"{HERE} {{}} {numbered_by()}"
+ELSEWHERE = "elsewhere 4711 another-boot/pid:[1]"
 
 
 class Quiet(Ranks):
@@ -69,7 +73,7 @@ def a_process_that_is_gone() -> int:
 
 def test_a_process_that_is_gone_is_named(board: dist.Store) -> None:
     gone = a_process_that_is_gone()
-    board.set("who/2", f"{HERE} {gone}")
+    board.set("who/2", OURS.format(gone))
     with pytest.raises(
         RankLost, match=rf"rank 2 of 3 .*process {gone} on {HERE} is gone.*--resume"
     ):
@@ -81,7 +85,7 @@ def test_a_process_on_another_machine_is_known_by_its_heart(
     board: dist.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_DEAD_S", 0.05)
-    board.set("who/1", "elsewhere 4711")
+    board.set("who/1", ELSEWHERE)
     board.set("beat/1", "17")
     with pytest.raises(RankLost, match="process 4711 on elsewhere has given no sign for"):
         carry_out(BROKEN, wait_s=60)
@@ -89,13 +93,80 @@ def test_a_process_on_another_machine_is_known_by_its_heart(
 
 def test_a_heart_that_beats_is_alive(board: dist.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_S", 0.5)
-    board.set("who/1", "elsewhere 4711")
+    board.set("who/1", ELSEWHERE)
     with together(Quiet(0, 2), said) as watch:
         assert watch is not None
         for beat in range(100):
             board.set("beat/1", str(beat))
             watch.wait(0.01)
         assert watch.ending is None
+
+
+def test_the_same_hostname_with_numbers_of_its_own_is_known_by_its_heart(
+    board: dist.Store,
+) -> None:
+    board.set("who/1", f"{HERE} {a_process_that_is_gone()} {numbered_by()}0")
+    with together(Quiet(0, 2), said) as watch:
+        assert watch is not None
+        assert watch.wait(0.1) is None
+
+
+def test_a_rank_that_was_stopped_is_named_and_the_run_ends_after_a_while(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_SILENT_S", 0.05)
+    monkeypatch.setattr(peers, "_DEAD_S", 0.2)
+    words: list[str] = []
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        assert lives(process.pid)
+        assert is_stopped(process.pid)
+        board.set("who/1", OURS.format(process.pid))
+        board.set("beat/1", "17")
+        try:
+            with together(Quiet(0, 3), words.append) as watch:
+                assert watch is not None
+                ending = watch.wait(60)
+        finally:
+            process.kill()
+    assert ending is not None
+    assert ending.why.endswith("(it was stopped)")
+    assert len(words) == 1
+    assert words[0].startswith(f"rank 1 of 3 (process {process.pid} on {HERE}) has given no sign")
+
+
+def test_a_silence_that_ends_is_said_too(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_SILENT_S", 0.05)
+    board.set("who/1", ELSEWHERE)
+    board.set("beat/1", "17")
+    words: list[str] = []
+    spoken = threading.Event()
+
+    def say(text: str) -> None:
+        words.append(text)
+        spoken.set()
+
+    with together(Quiet(0, 2), say):
+        assert spoken.wait(60)
+        spoken.clear()
+        board.set("beat/1", "18")
+        assert spoken.wait(60)
+    assert words[1] == "rank 1 of 2 gives signs again"
+
+
+def test_whoever_was_stopped_itself_gives_the_others_time(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_ASLEEP_S", 0.0)
+    monkeypatch.setattr(peers, "_DEAD_S", 0.0)
+    board.set("who/1", ELSEWHERE)
+    board.set("beat/1", "17")
+    with together(Quiet(0, 2), said) as watch:
+        assert watch is not None
+        assert watch.wait(0.2) is None
 
 
 def test_the_error_of_another_rank_is_told_with_its_words(board: dist.Store) -> None:
@@ -114,7 +185,7 @@ def test_a_bug_of_this_rank_is_its_own_if_nobody_else_has_ended(
     board: dist.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_VERDICT_S", 0.05)
-    board.set("who/1", f"{HERE} {os.getpid()}")
+    board.set("who/1", OURS.format(os.getpid()))
     with pytest.raises(ZeroDivisionError), together(Quiet(0, 2), said):
         raise ZeroDivisionError("by zero")
     assert read(board, 0) == Ending(0, "failed", "ZeroDivisionError: by zero")

@@ -15,12 +15,14 @@ import torch
 from short_run import SHORT, carry_out, ready_model, write_run
 from torchrun import torchrun
 
+from muarl.cli import main
 from muarl.errors import SetupError, SpecError
 from muarl.kernel.model import load_model
 from muarl.kernel.ranks import Ranks
 from muarl.record import Episode, EpisodeKey, read_journal
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
+from muarl.train.rank_folder import collect_logs
 from muarl.train.ready import refuse_for_many, refuse_other_runs
 from muarl.train.run_folder import RunFolder
 
@@ -196,3 +198,39 @@ def test_ranks_that_were_started_with_different_runs_are_told_what_differs(
         return
     with pytest.raises(SetupError, match=words):
         refuse_other_runs(other, {"tasks": {"a": "1"}}, Heard(first.said))
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        ({}, True),
+        ({"TORCHELASTIC_RUN_ID": "1", "LOCAL_RANK": "0"}, True),
+        ({"TORCHELASTIC_RUN_ID": "1", "LOCAL_RANK": "1"}, False),
+        ({"LOCAL_RANK": "1"}, True),
+    ],
+)
+def test_what_is_wrong_with_files_is_said_once_by_the_ranks_of_a_machine(
+    beside: dict[str, str],
+    said: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("TORCHELASTIC_RUN_ID", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in beside.items():
+        monkeypatch.setenv(name, value)
+    run_file = write_run(tmp_path, engine="vllm")
+    assert main(["train", str(run_file), "--set", "grpo.lrr=1", "--dry-run"]) == 2
+    assert bool(capsys.readouterr().err) == said
+
+
+def test_logs_of_ranks_that_are_no_more_are_put_into_the_runs(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.events.write_text('{"at": 1}\n')
+    (tmp_path / "log.rank1.jsonl").write_text('{"at": 2}\n')
+    (tmp_path / "log.rank2.jsonl").write_text('{"at": 3}\n')
+    collect_logs(folder)
+    assert folder.events.read_text() == '{"at": 1}\n{"at": 2}\n{"at": 3}\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
+    collect_logs(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -121,7 +122,7 @@ def _dispatch(verb: str, rest: list[str]) -> int:
     try:
         module = _module(verb)
         try:
-            args = parser_of(verb).parse_args(rest)
+            args = _parsed(parser_of(verb), rest)
         except SystemExit as usage:  # argparse has printed the help, or what is wrong
             return USAGE if usage.code else 0
         with answering(), no_early_success():
@@ -134,6 +135,17 @@ def _dispatch(verb: str, rest: list[str]) -> int:
             f"muarl {verb} needs {package}. "
             f"Install it with `pip install 'muarl[{_EXTRAS[package]}]'`"
         ) from missing
+
+
+def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
+    """The arguments of a verb; several files may stand before, between and after its options."""
+    # Intermixed, argparse forgets what `--` says of the words after it.
+    intermixed = parser.get_default("files_anywhere") and "--" not in rest
+    args = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
+    given = vars(args)
+    if given.get("resume") and given.get("overwrite"):
+        parser.error("--resume goes on with what --overwrite removes; give one of them")
+    return args
 
 
 def _module(verb: str) -> Verb:
@@ -179,9 +191,15 @@ def _report(error: BaseException) -> int:
     known = [leaf for leaf in leaves if isinstance(leaf, MuarlError)]
     if len(known) < len(leaves):
         raise error
-    for message in dict.fromkeys(map(_line, filter(str, known))):
+    said = [leaf for leaf in known if not (isinstance(leaf, SpecError) and _is_said_beside())]
+    for message in dict.fromkeys(map(_line, filter(str, said))):
         remark(message)
     return max(leaf.exit_code for leaf in known)
+
+
+def _is_said_beside() -> bool:
+    """Whether torchrun started this process beside another one, which finds the same in the same files."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("LOCAL_RANK", "0") != "0"
 
 
 def _line(error: MuarlError) -> str:

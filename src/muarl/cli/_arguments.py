@@ -12,11 +12,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from muarl.cli._answer import answer
 from muarl.cli._telling import remark
-from muarl.spec import Located, RunSpec, SuiteSpec, dump_spec, load_run, load_spec
+from muarl.spec import (
+    Located,
+    RunSpec,
+    SuiteSpec,
+    dump_spec,
+    load_domain_spec,
+    load_run,
+    load_spec,
+)
 from muarl.spec.kinds import kind_of
+from muarl.spec.load import splits_of
 from muarl.spec.presets import PREFIX
 from muarl.spec.references import split_findings
 from muarl.spec.run import Seed
+from muarl.train.packages import package_findings
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +42,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_layers(parser: argparse.ArgumentParser, metavar: str, summary: str) -> None:
     """Declare a file, its overlays, `--set` and `--dry-run`."""
     parser.add_argument("spec", type=Path, nargs="+", metavar=metavar, help=summary)
+    parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="print what this comes to, and do nothing"
@@ -67,7 +78,7 @@ def answer_run(run: Located[RunSpec]) -> int:
     What it reads that is not here yet is said on stderr.
 
     Raises:
-        SpecError: The suite that it names is wrong, or has no such split.
+        SpecError: The domain or the suite that it names is wrong, or has no such split.
     """
     for missing in _not_here(run):
         remark(f"not here yet: {missing}")
@@ -76,7 +87,9 @@ def answer_run(run: Located[RunSpec]) -> int:
 
 
 def _not_here(run: Located[RunSpec]) -> Iterator[str]:
-    """Weights and domains that a run names and that are to be had first."""
+    """Packages, weights and domains that a run asks for and that are to be had first."""
+    for finding in package_findings(run.spec):
+        yield f"{'.'.join(map(str, finding.loc))} {finding.message}"
     hers = run.spec.user_model
     models = {"model.path": run.spec.model, "user_model.model.path": hers and hers.model}
     for key, model in models.items():
@@ -89,6 +102,8 @@ def _not_here(run: Located[RunSpec]) -> Iterator[str]:
         for name, member in suite.spec.members.items():
             if not suite.resolve(member.file).exists():
                 yield f"{name} of {run.spec.domain}, {member.file}"
+    elif named.exists():
+        run.refuse(split_findings(run.spec, splits_of(load_domain_spec(named))))
 
 
 def name_of_run(args: argparse.Namespace) -> str:

@@ -39,6 +39,7 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.kinds import is_overlay, kind_of
+from muarl.spec.load import splits_of
 from muarl.spec.mend import files_of, mended
 from muarl.spec.references import split_findings
 from muarl.spec.schema import KINDS
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a domain's file, or its folder; a suite; a grid file; or a run file, and what is laid over "
         "it",
     )
+    parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
         "--offline", action="store_true", help="spec files only: import and start nothing"
@@ -168,10 +170,7 @@ def _offline(
 ) -> int:
     files = load_task_files(located)
     if run_file is not None:
-        splits = list(located.spec.tasks.splits) or [
-            task.split for file in files for task in file.spec.tasks
-        ]
-        run_file.refuse(split_findings(run_file.spec, dict.fromkeys(splits)))
+        run_file.refuse(split_findings(run_file.spec, splits_of(located, files)))
     if problems := _of_speech(located, files):
         raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)

@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     tell_differences(domain)
-    seen = refuse_trained_tasks(spec, domain, args.model)
+    seen = refuse_trained_tasks(located, domain, args.model)
     row_of = told_apart(domain.row, seen)
     anyio.run(require_room, located, domain, args.model)
     her_folder = stored_user(located, [spec.eval_user])

@@ -43,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number from 0 to 65535, got {text!r}"
+        ) from None
     if not 0 <= number < 65_536:
         raise argparse.ArgumentTypeError(f"must be from 0 to 65535, got {text}")
     return number
@@ -92,6 +97,7 @@ async def _over_stdio(domain: Domain, server: Server[Any]) -> None:
     from mcp.server.stdio import stdio_server
 
     from muarl.cli._lines import Lines
+    from muarl.tools.serving_stdio import serve_to_the_end
 
     stdin = Lines(None if sys.stdin is None else sys.stdin.fileno())
     # The SDK reads lines in a thread, which nothing can end while nobody writes; ours can be cancelled.
@@ -100,7 +106,7 @@ async def _over_stdio(domain: Domain, server: Server[Any]) -> None:
         async with domain.sharing(), stdio_server(stdin=lines) as (reading, writing):
             # Else what a tool prints would lie in a buffer until stdout is itself again.
             with redirect_stdout(sys.stderr):
-                await server.run(reading, writing, server.create_initialization_options())
+                await serve_to_the_end(server, reading, writing)
 
 
 async def _over_http(domain: Domain, new_server: Any, port: int) -> None:

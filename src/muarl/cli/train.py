@@ -82,10 +82,10 @@ def _train(
     from functools import partial
 
     from muarl.cli._watching import require_spans, watched
-    from muarl.kernel.lora import require_peft
     from muarl.train.loop import train
+    from muarl.train.packages import package_findings
     from muarl.train.peers import heeding
-    from muarl.train.rank_folder import FollowerFolder
+    from muarl.train.rank_folder import FollowerFolder, collect_logs
     from muarl.train.ready import (
         files_of_run,
         refuse_for_many,
@@ -98,9 +98,7 @@ def _train(
     spec = located.spec
     refuse_for_many(located, ranks)
     require_spans(args)
-    hers = spec.user_model
-    if spec.model.lora is not None or (hers is not None and hers.model.lora is not None):
-        require_peft()
+    located.refuse(package_findings(spec))
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     if ranks.is_first:
@@ -120,6 +118,7 @@ def _train(
                 accept_changes=args.accept_changes,
             )
             folder = held.enter_context(opened)
+            collect_logs(folder)
         ranks.meet()
         if not ranks.is_first:
             folder = FollowerFolder(out, ranks.rank)

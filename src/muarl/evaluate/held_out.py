@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import trivial_agent
-from muarl.errors import SpecError
+from muarl.errors import Problem, SpecError
 from muarl.evaluate.seen import Seen, Tasks, named, same_tasks, seen_tasks
 from muarl.model_user import UserModel
 from muarl.policy import Policy
@@ -21,6 +21,7 @@ from muarl.scheduler.rounds import StopSignal, bounds, run_round
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, RunSpec, TaskSpec
+from muarl.spec.run import EvalSpec
 from muarl.suite import AnyDomain
 
 
@@ -127,8 +128,12 @@ def training_splits(run: RunSpec) -> set[str]:
     return {part.split for part in (*parts, chosen) if part is not None}
 
 
+ProblemAt = Callable[[str], Problem]
+"""Makes a problem of what is wrong with the tasks of an evaluation, where they were chosen."""
+
+
 def evaluation_tasks(
-    domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()
+    domain: AnyDomain, run: RunSpec, trained: Collection[str] = (), *, at: ProblemAt | None = None
 ) -> list[TaskSpec]:
     """The tasks an evaluation plays; disjoint from the training tasks, or it refuses (law L10).
 
@@ -136,6 +141,7 @@ def evaluation_tasks(
         domain: The domain.
         run: Says which tasks, which are trained on, and whether an overlap is accepted.
         trained: Further splits that the policy was trained on, in an earlier run.
+        at: Where the tasks were chosen; None: it is not known, and the domain is named.
 
     Raises:
         SpecError: A task is in the training split too, by id or by what is to be done, and the run
@@ -143,11 +149,18 @@ def evaluation_tasks(
     """
     training = sorted(training_splits(run) | set(trained))
     practised = [task for split in training for task in domain.tasks(split)]
-    refuse_same(domain, run, Tasks(domain, practised), training)
+    refuse_same(domain, run, Tasks(domain, practised), training, at=at)
     return list(domain.tasks(run.eval.split)[: run.eval.episodes])
 
 
-def refuse_same(domain: AnyDomain, run: RunSpec, practised: Tasks, training: list[str]) -> None:
+def refuse_same(
+    domain: AnyDomain,
+    run: RunSpec,
+    practised: Tasks,
+    training: list[str],
+    *,
+    at: ProblemAt | None = None,
+) -> None:
     """Refuse an evaluation on tasks that are trained on, unless the run accepts it.
 
     Args:
@@ -155,6 +168,7 @@ def refuse_same(domain: AnyDomain, run: RunSpec, practised: Tasks, training: lis
         run: Says which of its tasks.
         practised: What is trained on.
         training: Names of its splits.
+        at: As of `evaluation_tasks`.
 
     Raises:
         SpecError: Names one of the tasks.
@@ -167,7 +181,11 @@ def refuse_same(domain: AnyDomain, run: RunSpec, practised: Tasks, training: lis
             f"split {run.eval.split!r} shares {len(shared)} tasks with what is trained on "
             f"({', '.join(training)}), such as {shared[0]!r}; evaluate on another split"
         )
-        raise SpecError([domain.located.problem(("tasks",), message)])
+        raise SpecError([_problem(domain, message, at)])
+
+
+def _problem(domain: AnyDomain, message: str, at: ProblemAt | None) -> Problem:
+    return domain.located.problem(("tasks",), message) if at is None else at(message)
 
 
 def seen_in_run(domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()) -> Seen:
@@ -178,7 +196,9 @@ def seen_in_run(domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()) 
     return seen_tasks(Tasks(domain, evaluated), Tasks(domain, practised))
 
 
-def refuse_near_duplicates(domain: AnyDomain, run: RunSpec, trained: Collection[str] = ()) -> None:
+def refuse_near_duplicates(
+    domain: AnyDomain, run: RunSpec, trained: Collection[str] = (), *, at: ProblemAt | None = None
+) -> None:
     """Refuse an evaluation on tasks that are nearly the same as some that are trained on (law L10).
 
     Slower than `evaluation_tasks`, which finds what is exactly the same: asked once, before a run.
@@ -187,15 +207,18 @@ def refuse_near_duplicates(domain: AnyDomain, run: RunSpec, trained: Collection[
         domain: The domain.
         run: Says which tasks are evaluated, and which are trained on.
         trained: Further splits that the policy was trained on, in an earlier run.
+        at: As of `evaluation_tasks`.
 
     Raises:
         SpecError: Names the first pairs.
     """
     if run.overlap.accepted is None:
-        refuse_near(domain, run, seen_in_run(domain, run, trained))
+        refuse_near(domain, run, seen_in_run(domain, run, trained), at=at)
 
 
-def refuse_near(domain: AnyDomain, run: RunSpec, seen: Seen) -> None:
+def refuse_near(
+    domain: AnyDomain, run: RunSpec, seen: Seen, *, at: ProblemAt | None = None
+) -> None:
     """Refuse an evaluation some of whose tasks are nearly the same as ones that are trained on.
 
     Raises:
@@ -206,4 +229,19 @@ def refuse_near(domain: AnyDomain, run: RunSpec, seen: Seen) -> None:
             f"split {run.eval.split!r} has {len(seen.pairs)} tasks nearly the same as some that are "
             f"trained on ({named(seen.pairs)}); evaluate on other tasks"
         )
-        raise SpecError([domain.located.problem(("tasks",), message)])
+        raise SpecError([_problem(domain, message, at)])
+
+
+def validated(run: RunSpec) -> RunSpec | None:
+    """The run as it evaluates the tasks of its validation; None if it has none."""
+    chosen = None if run.grpo is None else run.grpo.validation
+    if run.grpo is None or chosen is None:
+        return None
+    plays = EvalSpec(
+        split=chosen.split,
+        episodes=chosen.episodes,
+        temperatures=[chosen.temperature],
+        user=run.eval.user,
+    )
+    grpo = run.grpo.model_copy(update={"validation": None})
+    return run.model_copy(update={"eval": plays, "grpo": grpo})

@@ -39,6 +39,9 @@ from muarl.record.whole import whole_folder
 CHECKPOINT_VERSION = 1
 Counters = Mapping[str, int | float | str]
 
+_BEFORE = "Remove that folder to resume from the one before, or use --overwrite to start anew"
+_COPY = "Restore the folder from a copy, or use --overwrite to start anew"
+
 
 class _State(msgspec.Struct):
     """What `state.json` holds."""
@@ -142,9 +145,11 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     path = complete[-1]
     state = _read_state(path)
     try:
-        saved = read_weights(trainer.model, path, path)
+        saved = read_weights(trainer.model, path, path, mend=_BEFORE)
         moments = load_file(path / "optimizer.safetensors")
-    except (OSError, SafetensorError, SetupError) as error:
+    except (OSError, SafetensorError) as error:
+        raise RecordError(f"checkpoint `{path}` is damaged: {error}. {_BEFORE}") from error
+    except SetupError as error:
         raise RecordError(f"checkpoint `{path}` is damaged: {error}") from error
     for what, found, expected in (
         ("weights are", tensors_checksum(saved), state.weights),
@@ -152,13 +157,15 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> dict[str, Any]:
     ):
         if found != expected:
             raise RecordError(
-                f"checkpoint `{path}` is damaged: its {what} not what it was saved with. "
-                "Remove the folder to resume from the one before"
+                f"checkpoint `{path}` is damaged: its {what} not what it was saved with. {_BEFORE}"
             )
     ours = trained_weights(trainer.model)
     shapes = [{name: tuple(p.shape) for name, p in side.items()} for side in (ours, saved)]
     if shapes[0] != shapes[1]:
-        raise RecordError(f"checkpoint `{path}` is of a model of another shape than the run's")
+        raise RecordError(
+            f"checkpoint `{path}` is of a model of another shape than the run's. Take the model that the "
+            "run was begun with, or use --overwrite to start anew"
+        )
     trainer.optimizer.load_state(moments)
     set_weights(trainer.model, saved)
     trainer.num_updates = state.num_updates
@@ -178,7 +185,7 @@ def set_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
 
 
 def read_weights(
-    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path
+    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path, *, mend: str = _COPY
 ) -> Mapping[str, Tensor]:
     """What was saved of them, by name.
 
@@ -186,13 +193,14 @@ def read_weights(
         model: They are meant for it.
         weights_dir: Folder of a model without adapters, if `model` has none.
         adapters_dir: Folder of adapters, if it has some.
+        mend: What to do if it is damaged.
 
     Raises:
         SetupError: There is nothing of the kind there, or it is damaged.
     """
     if has_adapters(model):
-        return read_adapters(model, adapters_dir)
-    return dict(load_model(weights_dir, dtype=model.dtype).named_parameters())
+        return read_adapters(model, adapters_dir, mend=mend)
+    return dict(load_model(weights_dir, dtype=model.dtype, mend=mend).named_parameters())
 
 
 def _complete(folder: Path) -> list[Path]:
@@ -208,8 +216,7 @@ def _read_state(path: Path) -> _State:
             return msgspec.json.decode(raw, type=_State)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RecordError(
-            f"checkpoint `{path}` is damaged: state.json: {error}. "
-            "Remove the folder to resume from the one before"
+            f"checkpoint `{path}` is damaged: state.json: {error}. {_BEFORE}"
         ) from error
     raise RecordError(
         f"checkpoint `{path}` has version {version}, this muarl reads {CHECKPOINT_VERSION}; "

@@ -159,8 +159,13 @@ def save_adapters(model: PreTrainedModel, folder: Path) -> None:
         save_file({_in_file(name): part.detach().clone() for name, part in weights}, folder / _FILE)
 
 
-def read_adapters(model: PreTrainedModel, folder: Path) -> Mapping[str, Tensor]:
+def read_adapters(model: PreTrainedModel, folder: Path, *, mend: str) -> Mapping[str, Tensor]:
     """What `save_adapters` wrote, by the names of the model's own.
+
+    Args:
+        model: They are meant for it.
+        folder: Where they are.
+        mend: What to do if they are damaged.
 
     Raises:
         SetupError: There are none in the folder, or they are damaged.
@@ -169,7 +174,7 @@ def read_adapters(model: PreTrainedModel, folder: Path) -> Mapping[str, Tensor]:
     try:
         found = load_file(folder / _FILE)
     except (OSError, SafetensorError) as error:
-        raise SetupError(f"cannot load the adapters at `{folder}`: {error}") from error
+        raise SetupError(f"cannot load the adapters at `{folder}`: {error}. {mend}") from error
     return {names.get(name, name): part for name, part in found.items()}
 
 

@@ -65,8 +65,21 @@ def build_tiny_model(
     return model
 
 
-def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+_MEND = (
+    "Its files are damaged or incomplete, or of a model that this transformers does not know: copy the folder "
+    "anew from where it came (of a Git repository, with `git lfs pull`), or name another one"
+)
+
+
+def load_model(
+    path: Path, *, dtype: torch.dtype = torch.float32, mend: str = _MEND
+) -> PreTrainedModel:
     """Load a causal language model from a folder in Hugging Face form (safetensors only).
+
+    Args:
+        path: The folder.
+        dtype: Of the weights.
+        mend: What to do if the folder is damaged.
 
     Raises:
         SetupError: The folder lacks a config or weights, or they do not fit one another.
@@ -86,15 +99,16 @@ def load_model(path: Path, *, dtype: torch.dtype = torch.float32) -> PreTrainedM
                 ignore_mismatched_sizes=True,  # reported below, with the missing ones
                 output_loading_info=True,
             )
-    except (OSError, ValueError, SafetensorError) as error:
-        raise SetupError(f"cannot load the model at `{path}`: {error}") from error
+    except Exception as error:  # whatever transformers makes of a damaged file
+        why = str(error).partition("\n")[0].rstrip(". ")
+        raise SetupError(f"cannot load the model at `{path}`: {why}. {mend}") from error
     model, found = result
     # transformers only warns, and would go on with random numbers.
     lacking = sorted([*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])])
     if lacking:
         raise SetupError(
             f"cannot load the model at `{path}`: {len(lacking)} weights are missing or of another "
-            f"shape than config.json says, {lacking[0]} first"
+            f"shape than config.json says, {lacking[0]} first. {mend}"
         )
     loaded: PreTrainedModel = model.eval()
     if caps_scores(loaded):  # which transformers' default leaves out without a word

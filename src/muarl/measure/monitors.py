@@ -31,6 +31,7 @@ class Rule(msgspec.Struct, frozen=True):
         threshold: In the figure's unit; of a `relative` rule, a share of the figure's first value.
         means: What it is a sign of.
         relative: Whether the threshold is taken from the first value.
+        of: Whom it tells of: users alone, or groups, in which tasks, users and the policy come together.
     """
 
     figure: str
@@ -38,6 +39,7 @@ class Rule(msgspec.Struct, frozen=True):
     threshold: float
     means: str
     relative: bool = False
+    of: Literal["users", "groups"] = "users"
 
 
 RULES: tuple[Rule, ...] = (
@@ -46,14 +48,28 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "act_entropy", "below", 0.5, "what the user does has become half as various", relative=True
     ),
-    Rule("flat_groups", "above", 0.75, "most groups earn all the same, and teach nothing"),
+    Rule(
+        "flat_groups",
+        "above",
+        0.75,
+        "most groups earn all the same, and teach nothing: tasks and users are too hard or too easy for the "
+        "policy, or its draws too alike",
+        of="groups",
+    ),
     Rule(
         "all_fail_groups",
         "above",
         0.6,
-        "most groups fail altogether: the user, or the task, is too hard",
+        "most groups fail altogether: the task, or the user, is too hard for the policy",
+        of="groups",
     ),
-    Rule("all_pass_groups", "above", 0.75, "most groups pass altogether: the user is too easy"),
+    Rule(
+        "all_pass_groups",
+        "above",
+        0.75,
+        "most groups pass altogether: the task, or the user, is too easy for the policy",
+        of="groups",
+    ),
     Rule("user_variance_share", "below", 0.02, "who the user is no longer matters to the reward"),
     Rule(
         "user_variance_share", "above", 0.8, "the reward tells users apart, not what the policy did"
@@ -71,6 +87,7 @@ class Alarm(msgspec.Struct, frozen=True):
         value: The figure then.
         threshold: What it was beyond.
         reason: In words.
+        of: Whom it tells of, as of `Rule`.
     """
 
     figure: str
@@ -78,6 +95,7 @@ class Alarm(msgspec.Struct, frozen=True):
     value: float
     threshold: float
     reason: str
+    of: Literal["users", "groups"] = "users"
 
     def __str__(self) -> str:
         return f"iteration {self.at}: {self.reason}"
@@ -110,6 +128,7 @@ class Monitor:
             threshold=self._threshold,
             reason=f"{rule.figure} is {value:.3g}, {rule.side} {self._threshold:.3g} for "
             f"{self._patience} iterations: {rule.means}",
+            of=rule.of,
         )
 
 

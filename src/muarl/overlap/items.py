@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muarl.overlap.tasks import Traits
+from muarl.overlap.tasks import Traits, words_of
 from muarl.spec import TaskSpec
 from muarl.spoken import MAX_CHARS
 from muarl.spoken.signs import folded
@@ -65,13 +65,13 @@ def _plain(text: str) -> str:
 
 
 def of_task(task: TaskSpec) -> Item:
-    """A task: the words of its goal, the entities of its facts and gold calls.
+    """A task: the words of its goal or of its fixed messages, the entities of its facts and gold calls.
 
     Tasks of a help desk say the same of other faults: a task with a world of its own is the same only
     in that world, and no more than alike in words to a text, which has none.
     """
     traits = Traits.of(task)
-    item = of_text(task.id, task.goal, traits.entities)
+    item = of_text(task.id, words_of(task), traits.entities)
     world = json.dumps(task.world, sort_keys=True) if task.world else ""
     said = {f"{said}{world and f' in {world}'}" for said in item.same}
     return replace(item, same=frozenset(said | {f"done {traits.deed}"}))

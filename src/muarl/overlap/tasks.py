@@ -136,7 +136,7 @@ class Traits:
     @classmethod
     def of(cls, task: TaskSpec) -> Traits:
         """The traits of a task."""
-        said = [" ".join(token) for token in tokens(task.goal)]
+        said = [" ".join(token) for token in tokens(words_of(task))]
         goal = frozenset(f"goal {' '.join(run)}" for run in pairwise(said)) or frozenset(
             f"goal {word}" for word in said
         )
@@ -174,6 +174,11 @@ class Traits:
         return max(in_words, in_deeds)
 
 
+def words_of(task: TaskSpec) -> str:
+    """What its user wants, in words: her messages, where they are fixed, else the goal."""
+    return "\n".join(turn.says for turn in task.turns) or task.goal
+
+
 def deed_of(task: TaskSpec) -> str:
     """What is to be done in which world, whole: alike in two tasks, these are the same.
 
@@ -183,7 +188,7 @@ def deed_of(task: TaskSpec) -> str:
     asked = _asked(task.user) if task.user else []
     calls = [[call.by, call.tool, call.arguments] for call in task.gold]
     named = task.world or any(call.arguments for call in task.gold) or _has_facts(task)
-    words = [] if named else re.findall(r"\w+", task.goal.casefold())
+    words = [] if named else re.findall(r"\w+", words_of(task).casefold())
     return _json([task.world, calls, asked, sorted(_wanted(task)), words])
 
 

@@ -35,6 +35,8 @@ _CONFIG = (
     b'"pad_token": "<|endoftext|>", "clean_up_tokenization_spaces": false}\n'
 )
 
+_MEND = "Copy the folder anew from where it came (of a Git repository, with `git lfs pull`)"
+
 # The text of a system block, which the domain's author and the template itself write.
 _SYSTEM = "system\n"
 # A thinking block, as the template opens it. No message begins so: they follow their role's name.
@@ -100,8 +102,8 @@ class TextTokenizer:
             beside = {path.name: path.read_bytes() for path in there}
         except Exception as error:  # the tokenizers library raises bare Exception
             raise SetupError(
-                f"no tokenizer could be read from {path}: {error}. "
-                "A model folder needs tokenizer.json beside config.json."
+                f"no tokenizer could be read from {path}: {error}. A model folder needs tokenizer.json "
+                f"beside config.json. {_MEND}"
             ) from error
         return cls(tokenizer, str(folder), beside)
 
@@ -186,9 +188,11 @@ def _settings(name: str, beside: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         found = json.loads(beside.get("tokenizer_config.json", _CONFIG))
     except (ValueError, RecursionError) as error:
-        raise SetupError(f"{name}: tokenizer_config.json cannot be read: {error}") from error
+        raise SetupError(
+            f"{name}: tokenizer_config.json cannot be read: {error}. {_MEND}"
+        ) from error
     if not isinstance(found, dict):
-        raise SetupError(f"{name}: tokenizer_config.json holds no JSON object")
+        raise SetupError(f"{name}: tokenizer_config.json holds no JSON object. {_MEND}")
     if "chat_template.jinja" in beside:
         found["chat_template"] = beside["chat_template.jinja"].decode("utf-8", "replace")
     elif isinstance(found.get("chat_template"), list):  # several by name

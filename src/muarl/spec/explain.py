@@ -46,7 +46,7 @@ def explain(error: ErrorDetails, root: Node, model: type[Spec]) -> tuple[Place, 
     kind, loc = error["type"], root.in_file(error["loc"])
     if kind == "extra_forbidden":
         fields = shape_at(model, error["loc"][:-1]).fields
-        return root.key_place(loc), unknown_field(str(loc[-1]), fields)
+        return root.key_place(loc), unknown_field(str(loc[-1]), fields, shape_at(model, ()))
     if kind == "one_of":
         return root.find(loc).place, f"{name_of(loc)}: {_one_of(error)}"
     if kind == "missing":
@@ -112,10 +112,32 @@ def missing_field(name: str | int, model: type[Spec]) -> str:
     return f"missing field 'version'; write `version: {newest_version(model)}`"
 
 
-def unknown_field(name: str, fields: Sequence[str]) -> str:
-    """What to say about a key that no field has."""
-    tail = did_you_mean(name, fields) or f"; fields here: {', '.join(fields)}"
+def unknown_field(name: str, fields: Sequence[str], file: Shape | None = None) -> str:
+    """What to say about a key that no field has.
+
+    Args:
+        name: The key.
+        fields: Those that there are.
+        file: What the whole file may be: a key that stands in another part of it is meant there.
+    """
+    near = did_you_mean(name, fields) or (_elsewhere(name, file) if file else "")
+    tail = near or f"; fields here: {', '.join(fields)}"
     return f"unknown field {name!r}{tail}"
+
+
+_PLACES = 2
+"""Parts of a file that are named as the one that a key may belong to; of more, none is."""
+
+
+def _elsewhere(name: str, file: Shape) -> str:
+    """The parts of a file that have such a key."""
+    parts = ["", *(f"{part}." for part in file.fields)]
+    found = [
+        f"{part}{name}"
+        for part in parts
+        if name in (file.below(part[:-1]) if part else file).fields
+    ]
+    return f"; did you mean {' or '.join(map(repr, found))}?" if 0 < len(found) <= _PLACES else ""
 
 
 def _one_of(error: ErrorDetails) -> str:

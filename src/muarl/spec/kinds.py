@@ -51,7 +51,8 @@ def of_another_kind(data: Mapping[str, Any], model: type[Spec]) -> str:
     expected = next((name for name, one in KINDS.items() if one is model), kind)
     other = KINDS[kind]
     # If it may be either, what is wrong with it says more.
-    if _lacking(data, other) or _num_known(data, other) <= _num_known(data, model):
+    known, lacking = _num_known(data, model), _lacking(data, model)
+    if _lacking(data, other) or (_num_known(data, other) <= known and len(lacking) <= known):
         return ""
     fields = [name for name in other.model_fields if name in data][1:5]
     return f"this is a {kind} file (it has {', '.join(fields)}); expected a {expected} file"

@@ -92,6 +92,24 @@ def load_tasks_file(path: str | Path, domain: DomainSpec | None = None) -> Locat
     return tasks
 
 
+def splits_of(
+    domain: Located[DomainSpec], files: Sequence[Located[TasksFile]] | None = None
+) -> list[str]:
+    """Names of a domain's splits, without anything of it being run.
+
+    Args:
+        domain: The domain.
+        files: Its task files, where they are loaded already.
+
+    Raises:
+        SpecError: Everything that is wrong with its task files.
+    """
+    if domain.spec.tasks.splits:
+        return list(domain.spec.tasks.splits)
+    loaded = load_task_files(domain) if files is None else files
+    return list(dict.fromkeys(task.split for file in loaded for task in file.spec.tasks))
+
+
 def load_task_files(domain: Located[DomainSpec]) -> list[Located[TasksFile]]:
     """Load all task files that a domain names, in order; no id may occur in two of them.
 

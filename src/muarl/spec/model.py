@@ -138,7 +138,7 @@ class ColdStartSpec(Spec):
     `constant` keeps it; `linear` and `cosine` fall to nothing."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """Of AdamW."""
-    held_out: Fraction = 0.0
+    held_out: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the tasks whose dialogues are not learned from; the loss on them is measured instead."""
 
     @model_validator(mode="after")

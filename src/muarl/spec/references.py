@@ -192,9 +192,12 @@ def _letters(name: str) -> str:
 
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
     """Splits a run names that its domain does not have."""
-    for part, spec in (*run.trained_on(), (("eval",), run.eval)):
-        if spec.split not in splits:
-            yield Finding((*part, "split"), unknown("split", spec.split, splits))
+    named = {part: spec.split for part, spec in run.trained_on()} | {("eval",): run.eval.split}
+    if run.grpo is not None and run.grpo.validation is not None:
+        named["grpo", "validation"] = run.grpo.validation.split
+    for part, split in named.items():
+        if split not in splits:
+            yield Finding((*part, "split"), unknown("split", split, splits))
 
 
 def _domain_files(domain: DomainSpec, folder: Path) -> Iterator[Finding]:

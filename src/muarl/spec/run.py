@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
@@ -164,16 +164,6 @@ class RunSpec(Spec):
     """What training must not overlap with, and why it does all the same."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """How often that is saved which `--resume` goes on from, and how much of it stays."""
-
-    @model_validator(mode="after")
-    def _choices_are_made_elsewhere(self) -> RunSpec:
-        chosen = None if self.grpo is None else self.grpo.validation
-        if chosen is not None and chosen.split == self.eval.split:
-            raise ValueError(
-                f"grpo.validation and eval are both on split {chosen.split!r}: weights that were "
-                "chosen on tasks look better on them than they are; choose on another split"
-            )
-        return self
 
     @property
     def eval_user(self) -> UserSpec:

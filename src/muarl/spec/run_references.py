@@ -54,6 +54,8 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
                 "nccl sends whole weights, and with model.lora only adapters are sent; use disk"
             )
             yield Finding((*of, "engine", "vllm_server", "sync"), message)
+    yield from _choices(run)
+    yield from _group_of_one(run)
     for part, spec in run.trained_on():
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
@@ -69,6 +71,33 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
         if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"
             yield Finding((*part, "split"), message)
+
+
+def _choices(run: RunSpec) -> Iterator[Finding]:
+    """Weights that are chosen on tasks on which they look better than they are."""
+    chosen = None if run.grpo is None else run.grpo.validation
+    if chosen is None:
+        return
+    used = {part.split: ".".join(loc) for loc, part in run.trained_on()} | {run.eval.split: "eval"}
+    if (where := used.get(chosen.split)) is not None:
+        message = (
+            f"{where} is on split {chosen.split!r} too, and weights that are chosen on tasks look better "
+            "on them than they are; choose on another split"
+        )
+        yield Finding(("grpo", "validation", "split"), message)
+
+
+def _group_of_one(run: RunSpec) -> Iterator[Finding]:
+    """Groups in which nothing can be compared."""
+    grpo = run.grpo
+    if grpo is None or run.rollout.group_size > 1:
+        return
+    if grpo.baseline != "none" and not grpo.credit.tells_turns_apart:
+        message = (
+            f"the baseline of a group of one ({grpo.baseline}) is its own reward, so nothing is learned; "
+            "take 2 or more, or grpo.baseline: none"
+        )
+        yield Finding(("rollout", "group_size"), message)
 
 
 def domain_findings(domain: str, folder: Path) -> Iterator[Finding]:

@@ -323,8 +323,20 @@ async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ..
     tools: dict[str, ToolSpec] = {}
     cursor: str | None = None
     while True:
-        page = await client.list_tools(cursor)
+        try:
+            page = await client.list_tools(cursor)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise carrier.failure(
+                f"did not start: it lists what is no tool of MCP ({where}: {first['msg']})"
+            ) from None
         for tool in page.tools:
+            if not tool.name or not tool.name.isprintable() or " " in tool.name:
+                raise carrier.failure(
+                    f"offers a tool named {tool.name!r}, which nobody can call; a name is of letters, "
+                    "digits, `_`, `-` and `.`"
+                )
             if tool.name in tools:
                 raise carrier.failure(f"offers two tools named {tool.name!r}")
             tools[tool.name] = ToolSpec(tool.name, tool.description or "", tool.input_schema)

@@ -84,7 +84,7 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
         if (folder := policy.folder()) is not None:
             model = grid.resolve(folder)
             await require_engine(run.spec, model)
-            refuse_trained_tasks(run.spec, domain, model)
+            refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
     return domain
 

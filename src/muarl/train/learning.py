@@ -162,6 +162,7 @@ class Learner:
                 version=iteration,
                 temperature=self._temperature,
                 most=_LOOKED_AT,
+                kernel=self.trainer.kernel,
                 ranks=self.trainer.ranks,
             ),
         )

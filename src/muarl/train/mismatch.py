@@ -17,6 +17,7 @@ from muarl.kernel.divergence import divergence
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.step import sample_logprobs
 from muarl.record import Sample
+from muarl.spec.kernel import KernelSpec
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -40,6 +41,7 @@ def mismatch(
     version: int,
     temperature: float,
     most: int,
+    kernel: KernelSpec | None = None,
     ranks: Ranks = ALONE,
 ) -> Mismatch | None:
     """Compare the sampler's log-probs with the trainer's.
@@ -50,6 +52,7 @@ def mismatch(
         version: Of the model's weights: tokens of other versions are left out.
         temperature: Of the sampler.
         most: Samples that are looked at.
+        kernel: What the trainer may take, and in what precision it learns.
         ranks: Who share them out; all of them call.
 
     Returns:
@@ -58,7 +61,7 @@ def mismatch(
     chosen = [s for s in samples if any(span.policy_version == version for span in s.spans)][:most]
     if not chosen:
         return None
-    trainer = sample_logprobs(model, chosen, temperature=temperature, ranks=ranks)
+    trainer = sample_logprobs(model, chosen, temperature=temperature, kernel=kernel, ranks=ranks)
     pairs = [
         pair
         for sample, row in zip(chosen, trainer, strict=True)

@@ -2,12 +2,13 @@
 
 Each rank watches the others from a thread, over the store through which torchrun introduced them:
 
-    muarl/N/who/RANK     host and process
+    muarl/N/who/RANK     host, process, and what numbers processes there
     muarl/N/beat/RANK    a number that grows as long as the process lives
     muarl/N/ended/RANK   how it ended: `done`, `interrupted` or `failed`, whose fault it was, and why
 
-(N: how often torchrun has started the ranks.) A process of this machine that is gone is seen at once, one
-of another by its heart. Whatever a rank has finished is on disk, so that any number of ranks can go on.
+(N: how often torchrun has started the ranks.) A process that is numbered by what numbers this one, and is
+gone, is seen at once; any other, and one that was stopped, by its heart. A silence is said before it is taken
+for an end. Whatever a rank has finished is on disk, so that any number of ranks can go on.
 """
 
 from __future__ import annotations
@@ -27,10 +28,15 @@ import msgspec
 from muarl.errors import MuarlError, RankLost
 from muarl.kernel.ranks import Ranks, notice_board
 from muarl.scheduler.rounds import Interrupted, StopSignal
+from muarl.train.process import is_stopped, lives, numbered_by
 
 _LOOK_S = 0.25
+_SILENT_S = 30.0
+"""Without a heartbeat, until it is said."""
 _DEAD_S = 90.0
-"""Without a heartbeat, on another machine."""
+"""Without one, until the rank is taken for dead."""
+_ASLEEP_S = 5.0
+"""So late a look of ours means that we were stopped ourselves, and with us perhaps all."""
 _VERDICT_S = 10.0
 """So long is waited to hear who ended, after a connection broke."""
 _SIGNAL_S = 3.0
@@ -68,7 +74,7 @@ class Peers:
 
     Args:
         ranks: Who they are.
-        say: Tells whoever reads stderr, where this process has to be ended.
+        say: Tells whoever reads stderr of a silence, and that this process has to be ended.
     """
 
     def __init__(self, ranks: Ranks, say: Callable[[str], None]) -> None:
@@ -79,9 +85,10 @@ class Peers:
         self._ending: Ending | None = None
         self._left: set[int] = set()
         self._hearts: dict[int, tuple[bytes, float]] = {}
+        self._silent: set[int] = set()
         self._lock = threading.Lock()
         self._store: _Store = notice_board()
-        self._set("who", f"{socket.gethostname()} {os.getpid()}")
+        self._set("who", f"{socket.gethostname()} {os.getpid()} {numbered_by()}")
         self._set("beat", "0")
         self._watch = threading.Thread(target=self._look, name="muarl peers", daemon=True)
         self._watch.start()
@@ -113,9 +120,12 @@ class Peers:
         )
 
     def _look(self) -> None:
-        began = 0
+        began, looked = 0, time.monotonic()
         while not self._ended.wait(_LOOK_S):
             began += 1
+            if time.monotonic() - looked > _ASLEEP_S:
+                self._hearts.clear()
+            looked = time.monotonic()
             try:
                 self._set("beat", str(began))
                 for rank in range(self._ranks.size):
@@ -139,18 +149,41 @@ class Peers:
         who = self._get("who", rank)
         if who is None:  # not come yet
             return
-        host, _, process = who.decode().rpartition(" ")
-        if host == socket.gethostname():
-            if not _lives(int(process)) and self._get("ended", rank) is None:
+        host, number, place = who.decode().split(" ", 2)
+        process, here = int(number), place == numbered_by()
+        if here and not lives(process):
+            if self._get("ended", rank) is None:
                 self._note(Ending(rank, "failed", f"process {process} on {host} is gone (killed?)"))
             return
+        self._listen(rank, f"process {process} on {host}", here and is_stopped(process))
+
+    def _listen(self, rank: int, name: str, stopped: bool) -> None:
+        """Look whether a rank's heart beats; say that it does not, and end once that lasts."""
         beat, now = self._get("beat", rank) or b"", time.monotonic()
         before = self._hearts.get(rank)
         if before is None or before[0] != beat:
             self._hearts[rank] = beat, now
-        elif now - before[1] > _DEAD_S:
-            why = f"process {process} on {host} has given no sign for {_DEAD_S:.0f} s"
+            if rank in self._silent:
+                self._silent.remove(rank)
+                self._tell(rank, "gives signs again")
+            return
+        silent = now - before[1]
+        how = " (it was stopped)" if stopped else ""
+        if silent > _SILENT_S and rank not in self._silent:
+            self._silent.add(rank)
+            self._tell(
+                rank,
+                f"({name}) has given no sign for {_SILENT_S:.0f} s{how}; the run waits for it, and ends "
+                f"after {_DEAD_S:.0f} s",
+            )
+        elif silent > _DEAD_S:
+            why = f"{name} has given no sign for {_DEAD_S:.0f} s{how}"
             self._note(Ending(rank, "failed", why))
+
+    def _tell(self, rank: int, what: str) -> None:
+        """Say something of a rank, which one of the others does for all."""
+        if self._ranks.rank == (1 if rank == 0 else 0):
+            self._say(f"rank {rank} of {self._ranks.size} {what}")
 
     def _note(self, ending: Ending) -> None:
         self._ending = ending
@@ -263,25 +296,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(process)
-
-
-def _is_zombie(process: int) -> bool:
-    """Whether it has ended and its parent has not asked after it yet; False where nobody can say."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except (OSError, IndexError):
-        return False
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """The folder of a run with several ranks: the first one writes it, the others read it.
 
     episodes.rank1.journal    what rank 1 played; gone when the run ends, since episodes.journal has it all
-    log.rank1.jsonl           what happened to its dialogues
+    log.rank1.jsonl           what happened to its dialogues; when the run is taken up, put into log.jsonl
 
 What the first rank writes while the run goes on the others know by themselves, since they take the same
 decisions: they keep it in memory.
@@ -21,6 +21,7 @@ from muarl.train.plan import BatchRecord
 from muarl.train.run_folder import RunFolder
 
 _OWN = "episodes.rank*.journal"
+_OWN_LOGS = "log.rank*.jsonl"
 
 
 class FollowerFolder(RunFolder):
@@ -80,8 +81,21 @@ def collect(folder: RunFolder) -> None:
     remove_own(others)
 
 
+def collect_logs(folder: RunFolder) -> None:
+    """Put the logs of an earlier process's ranks into the run's, before any rank writes one.
+
+    Raises:
+        RecordError: The disk refused.
+    """
+    others = sorted(folder.path.glob(_OWN_LOGS))
+    for path in others:
+        with saving(folder.events), folder.events.open("ab") as log:
+            log.write(path.read_bytes())
+    remove_own(others)
+
+
 def remove_own(paths: list[Path]) -> None:
-    """Remove ranks' journals, which the run's has all of."""
+    """Remove ranks' journals or logs, which the run's has all of."""
     for path in paths:
         with saving(path):
             path.unlink(missing_ok=True)

@@ -84,7 +84,7 @@ def refuse_no_room(run: Located[RunSpec], prompts: Sequence[Sequence[int]]) -> N
         raise SpecError([run.problem(("rollout", "context_tokens"), message)])
 
 
-def refuse_trained_tasks(run: RunSpec, domain: AnyDomain, model: Path) -> Seen | None:
+def refuse_trained_tasks(run: Located[RunSpec], domain: AnyDomain, model: Path) -> Seen | None:
     """Refuse to evaluate a run's model on tasks that the run trained it on, or on nearly the same.
 
     Tasks of another domain are looked at where one of both is a suite, for suites share domains.
@@ -105,7 +105,7 @@ def refuse_trained_tasks(run: RunSpec, domain: AnyDomain, model: Path) -> Seen |
     return None
 
 
-def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> Seen | None:
+def _seen_before(run: Located[RunSpec], domain: AnyDomain, before: Located[RunSpec]) -> Seen | None:
     path = before.resolve(before.spec.domain)
     if not path.exists():
         return None
@@ -115,11 +115,15 @@ def _seen_before(run: RunSpec, domain: AnyDomain, before: Located[RunSpec]) -> S
         return None
     trained = sorted(training_splits(before.spec))
     practised = Tasks(there, [task for split in trained for task in there.tasks(split)])
-    refuse_same(domain, run, practised, trained)
-    evaluated = Tasks(domain, evaluation_tasks(domain, run))
-    if run.overlap.accepted is not None:
+
+    def at(message: str) -> Problem:
+        return run.problem(("eval", "split"), message)
+
+    refuse_same(domain, run.spec, practised, trained, at=at)
+    evaluated = Tasks(domain, evaluation_tasks(domain, run.spec, at=at))
+    if run.spec.overlap.accepted is not None:
         return seen_elsewhere(evaluated, practised) or None
-    refuse_near(domain, run, seen_tasks(evaluated, practised))
+    refuse_near(domain, run.spec, seen_tasks(evaluated, practised), at=at)
     return None
 
 

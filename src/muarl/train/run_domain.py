@@ -8,8 +8,13 @@ from typing import Any
 
 from muarl.data.progress import unfit_items
 from muarl.domain import Domain
-from muarl.errors import SpecError
-from muarl.evaluate.held_out import evaluation_tasks, refuse_near_duplicates, training_splits
+from muarl.errors import Problem, SpecError
+from muarl.evaluate.held_out import (
+    evaluation_tasks,
+    refuse_near_duplicates,
+    training_splits,
+    validated,
+)
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
@@ -47,8 +52,9 @@ def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
         SpecError: Run file, domain or tasks have to be mended.
         SetupError: The key of the user's endpoint is not set.
     """
-    evaluated = evaluation_tasks(domain, run.spec)  # refuses if they are trained on
-    refuse_near_duplicates(domain, run.spec)
+    evaluated = _unseen_tasks(run, run.spec, ("eval", "split"), domain)
+    if (choosing := validated(run.spec)) is not None:
+        _unseen_tasks(run, choosing, ("grpo", "validation", "split"), domain)
     run.refuse(overlap_findings(run, domain))
     run.refuse(_findings(run, domain))
     for split, user, loc in _who_meets(run.spec):
@@ -62,6 +68,19 @@ def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
                 if is_evaluated or kind.replay is None:
                     with placed(run, loc if met is user else None, name):
                         try_users(hers, [kind], of_hers)
+
+
+def _unseen_tasks(
+    run: Located[RunSpec], spec: RunSpec, loc: tuple[str, ...], domain: AnyDomain
+) -> list[TaskSpec]:
+    """The tasks of an evaluation of the run, which it chooses at `loc`; refused if they are trained on."""
+
+    def at(message: str) -> Problem:
+        return run.problem(loc, message)
+
+    tasks = evaluation_tasks(domain, spec, at=at)
+    refuse_near_duplicates(domain, spec, at=at)
+    return tasks
 
 
 def _who_meets(run: RunSpec) -> Iterator[tuple[str, UserSpec, tuple[str, ...] | None]]:

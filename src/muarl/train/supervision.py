@@ -164,6 +164,7 @@ def _steps(
 ) -> None:
     """Runs in a worker thread, so that the display and Ctrl-C stay alive."""
     spec = pupil.spec
+    shown: dict[str, float] = {}  # beside the loss; measured seldom, and shown until it is again
 
     def after(step: int, metrics: SftMetrics) -> bool:
         # Looked at once, so that a step that is the last is saved as such.
@@ -174,9 +175,9 @@ def _steps(
             figures = msgspec.to_builtins(metrics)
             figures["lr"] = cold_start_lr(step - 1, spec, steps=steps)
             if whole and apart:
-                figures["held_out_loss"] = held_out_loss(trainer, apart)
+                figures["held_out_loss"] = shown["held_out_loss"] = held_out_loss(trainer, apart)
             at.folder.log(pupil.phase, step=step, **figures)
-            at.progress.advance(step, loss=metrics.loss)
+            at.progress.advance(step, loss=metrics.loss, **shown)
         if whole:
             save_checkpoint(pupil.checkpoint, trainer, {"stage": COLD_START, "step": step})
         return not ended

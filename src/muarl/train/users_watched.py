@@ -47,10 +47,10 @@ class UsersWatched:
 
         figures = await anyio.to_thread.run_sync(look)
         _log.info("users in iteration %d: %s", iteration, _in_words(figures))
-        alarms = [str(alarm) for alarm in self._monitors.observe(iteration, figures)]
+        alarms = self._monitors.observe(iteration, figures)
         for alarm in alarms:
-            _log.warning("users: %s", alarm)
-        return {"figures": figures, "alarms": alarms}
+            _log.warning("%s: %s", alarm.of, alarm)
+        return {"figures": figures, "alarms": list(map(str, alarms))}
 
 
 def _in_words(figures: Mapping[str, float | None]) -> str:

@@ -14,12 +14,11 @@ import anyio.to_thread
 import msgspec
 
 from muarl.errors import RecordError
-from muarl.evaluate.held_out import HeldOut
+from muarl.evaluate.held_out import HeldOut, validated
 from muarl.evaluate.summary import summarise
 from muarl.kernel.checkpoint import read_weights, set_weights
 from muarl.scheduler.dialogues import load_of
-from muarl.spec import GrpoSpec, RunSpec
-from muarl.spec.run import EvalSpec
+from muarl.spec import GrpoSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.models import ADAPTERS, save_with_tokenizer
 from muarl.train.weights import Engine
@@ -77,13 +76,14 @@ class Validation:
         return False
 
     async def _validate(self, done: int) -> None:
-        at, spec = self._at, self._spec.validation
+        at, spec, run = self._at, self._spec.validation, validated(self._at.run)
         assert spec is not None
+        assert run is not None
         at.progress.phase(f"validation after {done} iterations", spec.episodes)
         policy = self._engine.policy
         episodes = await HeldOut(
             domain=at.domain,
-            run=validated(at.run),
+            run=run,
             renderer=at.renderer,
             journal=at.journal,
             done=at.done,
@@ -144,21 +144,3 @@ class Validation:
 def _comparable(success: float | None) -> float:
     """Less than any, where all dialogues were faults."""
     return -1.0 if success is None else success
-
-
-def validated(run: RunSpec) -> RunSpec:
-    """The run as it evaluates the tasks of its validation.
-
-    The tasks of `eval` are, to it, as if they were trained on: none of them may be among its own.
-    """
-    assert run.grpo is not None
-    spec = run.grpo.validation
-    assert spec is not None
-    plays = EvalSpec(
-        split=spec.split,
-        episodes=spec.episodes,
-        temperatures=[spec.temperature],
-        user=run.eval.user,
-    )
-    grpo = run.grpo.model_copy(update={"validation": None})
-    return run.model_copy(update={"eval": plays, "grpo": grpo})

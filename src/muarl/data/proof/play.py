@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from muarl.data.expert import ExpertPolicy
@@ -73,7 +74,7 @@ async def floor_findings(
         for shown, phase in phases.items():
             means[shown], passed[shown] = {}, []
             for split, tasks in subject.tasks.items():
-                episodes = await _play(domain, spread(tasks, dialogues), phase, agent_for)
+                episodes = await _play(domain, tools, spread(tasks, dialogues), phase, agent_for)
                 found += _faults(subject, Check.FLOOR, name, episodes)
                 means[shown][split] = _mean(episodes)
                 passed[shown] += sorted(e.key.task_id for e in episodes if e.reward == 1)
@@ -114,7 +115,7 @@ def estimate(rewards: Sequence[float]) -> Interval:
 
 
 async def expert_findings(
-    subject: Subject, dialogues: int
+    subject: Subject, tools: Sequence[ToolSpec], dialogues: int
 ) -> tuple[Means, set[tuple[Who, str]], list[ProofFinding]]:
     """Let the domain's expert talk, without bad habits: it must earn 1, where gold calls do.
 
@@ -132,7 +133,7 @@ async def expert_findings(
     used: set[tuple[Who, str]] = set()
     found: list[ProofFinding] = []
     for split, tasks in subject.tasks.items():
-        episodes = await _play(domain, spread(tasks, dialogues), "check:expert", agent_for)
+        episodes = await _play(domain, tools, spread(tasks, dialogues), "check:expert", agent_for)
         found += _faults(subject, Check.EXPERT, "expert", episodes)
         means[split] = _mean(episodes)
         for episode in episodes:
@@ -157,9 +158,13 @@ async def expert_findings(
 
 
 async def _play(
-    domain: Domain, tasks: Sequence[TaskSpec], phase: str, agent_for: AgentFor
+    domain: Domain,
+    tools: Sequence[ToolSpec],
+    tasks: Sequence[TaskSpec],
+    phase: str,
+    agent_for: AgentFor,
 ) -> list[Episode]:
-    renderer = _renderer()
+    renderer = _renderer(domain.spec.rules, *(json.dumps(tool.as_function()) for tool in tools))
     spoken = in_convention(renderer, domain.convention)
 
     def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
@@ -184,10 +189,13 @@ async def _play(
     return episodes
 
 
-@cache
-def _renderer() -> Renderer:
-    """Any tokenizer will do: what is rendered is only read back."""
-    return Renderer(train_tokenizer([], vocab_size=300))
+@lru_cache(maxsize=4)
+def _renderer(*texts: str) -> Renderer:
+    """Any tokenizer will do, since what is rendered is only read back.
+
+    One that knows with what all prompts begin makes them short, which is most of what rendering costs.
+    """
+    return Renderer(train_tokenizer(texts, vocab_size=1024))
 
 
 def _mean(episodes: Sequence[Episode]) -> Interval:

@@ -283,7 +283,7 @@ class _Prover:
             proof.skipped.append("the domain names no expert")
             return
         self._on_step("expert")
-        proof.expert, used, found = await expert_findings(subject, self._dialogues)
+        proof.expert, used, found = await expert_findings(subject, self._tools, self._dialogues)
         self._note(found)
         self._used |= used
 

@@ -1,0 +1,23 @@
+"""Packages that a run asks for, looked for before anything is trained; none is imported."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+from muarl.spec import RunSpec
+from muarl.spec.finding import Finding
+
+
+def package_findings(run: RunSpec) -> Iterator[Finding]:
+    """Packages that are not installed, where the run asks for them."""
+    hers = run.user_model
+    asked = (
+        (run.kernel.optimizer_bits == 8, ("kernel", "optimizer_bits"), "bitsandbytes", "bits8"),
+        (run.model.lora is not None, ("model", "lora"), "peft", "lora"),
+        (bool(hers and hers.model.lora), ("user_model", "model", "lora"), "peft", "lora"),
+    )
+    for is_asked, loc, package, extra in asked:
+        if is_asked and importlib.util.find_spec(package) is None:
+            message = f"needs {package}, which is not installed: pip install 'muarl[{extra}]'"
+            yield Finding(loc, message)
