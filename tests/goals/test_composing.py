@@ -333,23 +333,13 @@ def test_what_must_be_said_is_rewarded_and_must_be_known(tmp_path: Path) -> None
         shop(tmp_path / "bad", _goal(wish).replace("SAID", "delivered"), domain=one).tasks("train")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (
-            'call("cancel"',
-            'call("cancle"',
-            r"'cancle', which is no tool of the agent's; did you mean",
-        ),
-        ('call("cancel"', 'user_call("cancel"', r"no tool of the user's; it has none"),
-    ],
-)
-def test_a_goal_that_calls_what_is_no_tool_is_named(
-    tmp_path: Path, old: str, new: str, words: str
-) -> None:
+def test_a_goal_that_calls_what_is_no_tool_is_named(tmp_path: Path) -> None:
     """It was taken for one that changes nothing, and refused for that."""
-    with pytest.raises(SpecError, match=f"goal 'cancel' calls .*{words}"):
-        shop(tmp_path, "OPTIONS = {}" + CANCEL.replace(old, new)).tasks("train")
+    words = r"goal 'cancel' calls 'cancle', which is no tool of the agent's; did you mean 'cancel'"
+    with pytest.raises(SpecError, match=words):
+        shop(tmp_path, "OPTIONS = {}" + CANCEL.replace('call("cancel"', 'call("cancle"')).tasks(
+            "train"
+        )
 
 
 def test_only_goals_are_taken_for_goals(tmp_path: Path) -> None:

@@ -265,8 +265,9 @@ class _Composer:
             )
         final = wish.final
         for call in (*final.forbidden, *(call for block in final.blocks for call in block)):
-            if call.tool not in (known := self._offered[call.by]):
-                hint = did_you_mean(call.tool, known) or f"; it has {', '.join(known) or 'none'}"
+            known = self._offered[call.by]  # none of the user's where she has no device
+            if known and call.tool not in known:
+                hint = did_you_mean(call.tool, known) or f"; there are {', '.join(known)}"
                 raise GoalError(
                     f"goal {goal.name!r} calls {call.tool!r}, which is no tool of the {call.by}'s{hint}"
                 )
