@@ -8,7 +8,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 export OMP_WAIT_POLICY = PASSIVE
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: quickstart test lint vllm constraints clean
+.PHONY: quickstart test lint site vllm constraints clean
 .NOTPARALLEL:  # two installs into one environment get in each other's way
 
 quickstart: $(VENV)/.train
@@ -25,6 +25,10 @@ lint: $(VENV)/.train $(VENV)/.test
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/muarl schema --docs docs --check
+
+# The documentation as a site, in build/site.
+site: $(VENV)/.test
+	$(VENV)/bin/python -m sphinx -q -W -b html -c scripts/site docs build/site
 
 vllm: $(VENV)/.train $(VENV)/.vllm
 

@@ -29,8 +29,9 @@ from torch import Tensor
 
 from muarl.kernel.optimizer import Optimizer
 from muarl.kernel.ranks import ALONE, Ranks, joined
+from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.shards import full, shard
-from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.step import Trainer
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.kernel import KernelSpec

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from muarl.errors import SpecError as SpecError
     from muarl.messages import Message as Message
     from muarl.messages import ToolCall as ToolCall
+    from muarl.own_loop import AgentContext as AgentContext
+    from muarl.own_loop import AgentLoop as AgentLoop
+    from muarl.own_loop import DialogueOver as DialogueOver
     from muarl.record import Episode as Episode
     from muarl.record import Outcome as Outcome
     from muarl.record import Sample as Sample
     from muarl.record import Turn as Turn
+    from muarl.rollouts import Rollouts as Rollouts
     from muarl.spec import DomainSpec as DomainSpec
     from muarl.spec import RunSpec as RunSpec
     from muarl.spec import TaskSpec as TaskSpec
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 
 # Names are imported on first use, so that `import muarl` stays instant.
 _HOME = {
+    "AgentContext": "muarl.own_loop",
+    "AgentLoop": "muarl.own_loop",
+    "DialogueOver": "muarl.own_loop",
+    "Rollouts": "muarl.rollouts",
     "Domain": "muarl.domain",
     "DomainSpec": "muarl.spec",
     "Episode": "muarl.record",

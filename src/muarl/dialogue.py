@@ -12,7 +12,7 @@ Invariants (each a property test):
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -208,7 +208,12 @@ class Dialogue:
         )
 
     async def _talk(self, session: ToolSession, offer: Offer) -> Outcome:
-        log, limits = self._log, self._limits
+        await self._open(offer)
+        return await self._go_on(session, offer)
+
+    async def _open(self, offer: Offer) -> None:
+        """Let the user say what she came for."""
+        log = self._log
         log.opening = await self._her(self._user.open)
         offer.show(log.opening.shows)
         log.tools = list(offer.tools)
@@ -216,7 +221,9 @@ class Dialogue:
             *with_rules(self._domain.spec.rules),
             Message(role="user", content=log.opening.text),
         ]
-        side = self._side
+
+    async def _go_on(self, session: ToolSession, offer: Offer) -> Outcome:
+        log, limits, side = self._log, self._limits, self._side
         side.begin(log.history, offer.tools)
         if log.opening.stop:
             return Outcome.ABANDONED
@@ -253,7 +260,17 @@ class Dialogue:
                 side.answer(answers, log.history, offer.tools)
 
     async def _generate(self, prompt: list[int], max_tokens: int) -> Generation:
-        turn = len(self._log.turns)
+        log = self._log
+        return await self._sample(prompt, max_tokens, log.history, log.tools, len(log.turns))
+
+    async def _sample(
+        self,
+        prompt: list[int],
+        max_tokens: int,
+        history: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        turn: int,
+    ) -> Generation:
         request = GenerateRequest(
             prompt_ids=prompt,
             dialogue=str(self._key),
@@ -261,8 +278,8 @@ class Dialogue:
             max_tokens=max_tokens,
             temperature=self._temperature,
             stop_token_ids=self._renderer.stop_token_ids,
-            history=tuple(self._log.history),
-            tools=tuple(self._log.tools),
+            history=tuple(history),
+            tools=tuple(tools),
         )
         gate, seconds = self._gates.messages, self._limits.message_s
         async with self._waits.on("policy message", str(turn), gate, seconds):

@@ -5,6 +5,7 @@ MuarlError
 ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
 ├── EpisodeError           recorded on the episode as data; never cancels a sibling
 │   ├── PolicyError        the engine or endpoint that samples the policy failed
+│   ├── AgentError         an agent's own loop raised, or broke its contract
 │   ├── UserError          the user simulator broke its contract
 │   ├── EndpointError      the endpoint behind an LLM user is down, refuses or answers nonsense
 │   ├── ToolServerError    a tool server died; a tool that *returns* an error is a message
@@ -89,6 +90,10 @@ class EpisodeError(MuarlError):
 
 class PolicyError(EpisodeError):
     """The policy's engine or endpoint failed (infrastructure)."""
+
+
+class AgentError(EpisodeError):
+    """An agent's own loop raised, or did what it may not (infrastructure: the author's bug)."""
 
 
 class UserError(EpisodeError):

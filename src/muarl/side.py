@@ -24,21 +24,29 @@ class Side:
 
     Attributes:
         prompt: Ids to be sent for the next message.
-        samples: One per unbroken prefix; the last one is the running one.
+        samples: One per unbroken prefix.
         forks: How often the prefix broke after the beginning.
     """
 
-    def __init__(self, renderer: Renderer) -> None:
+    def __init__(self, renderer: Renderer, samples: list[Sample] | None = None) -> None:
+        """Prepare.
+
+        Args:
+            renderer: Of the model that samples.
+            samples: Shared with other sides of the same episode; None: a list of its own.
+        """
         self._renderer = renderer
         self._said: list[int] = []
+        self._running: int | None = None
         self.prompt: list[int] = []
-        self.samples: list[Sample] = []
+        self.samples = [] if samples is None else samples
         self.forks = 0
 
     def begin(self, history: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         """Take a whole conversation for the next prompt; again: the prefix breaks."""
-        self.forks += bool(self.samples)
+        self.forks += self._running is not None
         self.prompt = self._renderer.start(history, tools)
+        self._running = len(self.samples)
         self.samples.append(Sample(list(self.prompt)))
 
     def read(self, generation: Generation, *, turn: int) -> Message:
@@ -53,12 +61,13 @@ class Side:
         Returns:
             Index of the sample, first sampled token in it, and one past the last.
         """
-        sample = self.samples[-1]
+        assert self._running is not None  # it has begun
+        sample = self.samples[self._running]
         start = len(self.prompt)
         sample.token_ids.extend(self.prompt[len(sample.token_ids) :])
         append_sampled(sample, generation)
         self._said = generation.token_ids
-        return len(self.samples) - 1, start, start + len(generation.token_ids)
+        return self._running, start, start + len(generation.token_ids)
 
     def answer(
         self, answers: Sequence[Message], history: Sequence[Message], tools: Sequence[ToolSpec]

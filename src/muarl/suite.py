@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
 from muarl.spec import Located, SuiteSpec, TaskSpec, load_suite_spec
-from muarl.spec.finding import Finding, unknown
+from muarl.spec.finding import unknown
 from muarl.spec.kinds import kind_of
-from muarl.spec.references import split_findings
+from muarl.spec.references import member_findings, split_findings
 from muarl.spec.run import RunSpec
 from muarl.spec.suite import MemberSpec
 from muarl.spec.user import UserSpec
@@ -182,12 +182,8 @@ def load_suite(path: Path) -> Suite:
         name: load_domain(located.resolve(member.file))
         for name, member in located.spec.members.items()
     }
-    located.refuse(
-        Finding(("members", name, "splits", split), unknown("split", own, domains[name].splits))
-        for name, member in located.spec.members.items()
-        for split, own in member.splits.items()
-        if own not in domains[name].splits
-    )
+    splits = {name: domain.splits for name, domain in domains.items()}
+    located.refuse(member_findings(located.spec, splits))
     return Suite(located, domains)
 
 

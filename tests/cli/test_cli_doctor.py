@@ -120,6 +120,15 @@ def test_a_key_that_is_not_set_is_wrong(run_file: Path) -> None:
     assert "NOT_SET" in found.words
 
 
+def test_what_the_model_of_users_needs_is_looked_for_too(run_file: Path) -> None:
+    hers = "user_model={model: {tiny: {}, lora: {}}, engine: vllm}"
+    found = {each.name for each in anyio.run(needs_of_run, load_run(run_file, settings=[hers]))}
+    assert {"lora", "vllm"} <= found
+    assert not {"lora", "vllm"} & {
+        each.name for each in anyio.run(needs_of_run, load_run(run_file))
+    }
+
+
 def test_judges_that_a_domain_names_by_the_environment_are_asked_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -144,3 +144,10 @@ def test_a_run_lends_its_user_to_who_plays_the_agent(play: Play, tmp_path: Path)
     (folder / "spec.resolved.yaml").write_text(f"{spec}user: {json.dumps(user)}\n")
     ended = play("shop", "--as", "agent", "--run", str(folder), lines="/q\n")
     ended.refuses(1, "NO_KEY")
+
+
+def test_a_domain_without_tasks_is_told_so(play: Play, run_file: Path) -> None:
+    for file in run_file.parent.glob("*.yaml"):
+        if file.read_text().startswith("version: 1\ndomain: shop\ntasks:"):
+            file.write_text("version: 1\ndomain: shop\ntasks: []\n")
+    play(str(run_file.parent), lines="").refuses(2, "there are no tasks")

@@ -139,3 +139,16 @@ def test_a_path_that_a_mistake_would_make_may_lead_nowhere(tmp_path: Path, predi
     write_all(tmp_path)
     spoil(tmp_path / "domain.yaml", REWARD, f"{REWARD}\n  - {predicate}")
     assert anyio.run(prove, load_domain(tmp_path)).sound
+
+
+@pytest.mark.parametrize("fuzz", [0, 3])
+def test_a_domain_without_tasks_is_told_so_and_is_not_sound(tmp_path: Path, fuzz: int) -> None:
+    write_all(tmp_path)
+    (tmp_path / "tasks.yaml").write_text("version: 1\ndomain: shop\ntasks: []\n")
+    proof = anyio.run(lambda: prove(load_domain(tmp_path), fuzz=fuzz))
+    assert [str(finding.problem) for finding in proof.findings] == [
+        (
+            f"{tmp_path / 'domain.yaml'}:12:1: there are no tasks, so that nothing can be proved, played or "
+            "learned; write one"
+        )
+    ]

@@ -16,6 +16,7 @@ import pytest
 from documents import ROOT, blocks, outputs
 
 ROLL_OUT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 40 --group-size 4"
+FEW_OF_EXPERT = ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20"
 USERS = ".venv/bin/muarl users"
 EXPORT = ".venv/bin/muarl export runs/quickstart-rollout"
 EVAL = ".venv/bin/muarl eval specs/quickstart.yaml"
@@ -32,7 +33,7 @@ PLAN = [
     "make quickstart",
     ".venv/bin/muarl check domains/desk",
     ".venv/bin/muarl check domains/desk --offline",
-    ".venv/bin/muarl rollout specs/quickstart.yaml --expert --episodes 20 --overwrite",
+    f"{FEW_OF_EXPERT} --overwrite",
     ".venv/bin/muarl eval specs/quickstart.yaml --model runs/quickstart --overwrite",
     ".venv/bin/muarl report runs/quickstart",
     ".venv/bin/muarl init cinema",
@@ -61,6 +62,7 @@ PLAN = [
     ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/mua-rl-as-released.yaml --dry-run",
     ".venv/bin/muarl top runs/quickstart --once",
+    f"{FEW_OF_EXPERT} --set 'sinks=[tensorboard]' --out runs/tensorboard --overwrite",
     ".venv/bin/muarl overlap domains/desk:train domains/desk:held_out",
     ".venv/bin/muarl check domains/desk --limit 60 --fuzz 200",
     f"{ROLL_OUT} --shard 1/2 --overwrite",
@@ -107,6 +109,7 @@ ELSEWHERE = {
     ".venv/bin/muarl overlap benchmarks-tau1/retail:test benchmarks-tau2/retail/base.yaml": "likewise; "
     "benchmarks/contamination.py does",
     "make test": "what runs this",
+    "make site": "tests/docs/test_site.py builds it",
     "make vllm": "what CI has run before this",
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
     ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",

@@ -26,8 +26,9 @@ from muarl.kernel.lora import add_adapters, merge_adapters
 from muarl.kernel.model import save_model
 from muarl.kernel.optimizer import Optimizer
 from muarl.kernel.ranks import Ranks, joined
+from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.shards import full, shard, whole
-from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.step import Trainer
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import CorrectionSpec

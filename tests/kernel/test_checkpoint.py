@@ -13,7 +13,8 @@ from muarl.errors import RecordError
 from muarl.kernel import checkpoint
 from muarl.kernel.checkpoint import load_checkpoint, read_counters, save_checkpoint
 from muarl.kernel.model import load_model, weights_checksum
-from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import Trainer
 from muarl.spec.run import GrpoSpec
 
 SPEC = GrpoSpec(freeze_embeddings=False)

@@ -31,7 +31,7 @@ from muarl.kernel.backbone import Way
 from muarl.kernel.batch import MicroBatch, make_micro_batches
 from muarl.kernel.logprobs import TokenScores, scored
 from muarl.kernel.model import build_tiny_model
-from muarl.kernel.step import sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
 from muarl.record import Sample
 from muarl.spec.kernel import KernelSpec
 

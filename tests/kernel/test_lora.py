@@ -33,7 +33,8 @@ from muarl.kernel.lora import (
     require_peft,
 )
 from muarl.kernel.model import load_model, save_model, weights_checksum
-from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import Trainer
 from muarl.kernel.ways import way_for
 from muarl.record import Sample
 from muarl.spec.grpo import GrpoSpec

@@ -21,7 +21,8 @@ from torch import Tensor
 from muarl.errors import NonFiniteLoss, TrainError
 from muarl.kernel.model import weights_checksum
 from muarl.kernel.optimizer import adamw
-from muarl.kernel.step import Advantage, GrpoMetrics, Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import Advantage, GrpoMetrics, Trainer
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import CorrectionSpec

@@ -28,7 +28,7 @@ from muarl.errors import SetupError
 from muarl.kernel import logprobs, ways
 from muarl.kernel.attention import block_mask, sees
 from muarl.kernel.batch import make_micro_batches
-from muarl.kernel.step import sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.ways import way_for
 from muarl.record import Sample, Span
 from muarl.spec.kernel import KernelSpec

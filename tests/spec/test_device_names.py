@@ -65,6 +65,8 @@ def test_the_whole_of_it_is_sound(tmp_path: Path) -> None:
             "5:35: this server's state is read before and after a dialogue only",
         ),
         ("do:fly", "do:flee", "20:5: unknown action 'flee'; known: fly"),
+        ("did:fly", "did:flee", "28:7: unknown action 'flee'; known: fly"),
+        ("did:fly", "failed:flee", "28:7: unknown action 'flee'; known: fly"),
         ('"do:fly": ["airplane mode"]', "", "23:5: nobody can ask for it: `understands` has no"),
         (
             "do:fly",

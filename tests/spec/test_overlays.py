@@ -105,9 +105,12 @@ def test_paths_follow_whoever_names_them(base: Path, monkeypatch: pytest.MonkeyP
     run = load_run(base, settings=["model.path=m", "domain=../domain.yaml"])
     assert run.resolve(run.spec.model.path or "").samefile(base.parent / "models" / "m")
     assert run.resolve(run.spec.domain).samefile(base.parent / "domain.yaml")
-    assert refused(base, settings=["model.path=n"])[0].startswith(
-        "--set model.path=n: no such file"
-    )
+    for path in ("n", "../n", "n/../n"):  # named as it was written
+        assert refused(base, settings=[f"model.path={path}"])[0].startswith(
+            f"--set model.path={path}: no such file: {path!r}"
+        )
+    over.write_text("version: 1\nmodel: {path: ../n}\n")
+    assert refused(base, over)[0].startswith("sub/over.yaml:2:15: no such file: '../n'")
 
 
 def test_every_problem_is_in_the_file_that_said_it(base: Path) -> None:

@@ -110,6 +110,18 @@ def test_a_split_that_is_a_slip_of_the_pen_is_refused(folder: Path) -> None:
     assert len(with_splits(folder, "held-out", "held_out", "held_out")) == 1
 
 
+@pytest.mark.parametrize("split", ["trian", "Train", "train"])
+def test_words_for_a_split_that_no_task_is_of_are_a_slip_if_it_looks_like_one(
+    folder: Path, split: str
+) -> None:
+    """Else nobody would say them, and held-out users would speak as those to train on do."""
+    words = f"    {split}:\n      open: ['Good day.']\n    any:\n"
+    spoil(folder / "domain.yaml", "    any:\n", words)
+    found = [problem.partition(": ")[2] for problem in with_splits(folder, "train")]
+    named = [] if split == "train" else [f"no task is of split {split!r}; did you mean 'train'?"]
+    assert found == named
+
+
 @pytest.mark.parametrize(
     "splits",
     [

@@ -16,7 +16,8 @@ from muarl.credit.information import information_gains
 from muarl.data.expert import ExpertPolicy
 from muarl.data.progress import look_through
 from muarl.kernel.model import build_tiny_model
-from muarl.kernel.step import Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import Trainer
 from muarl.record import Episode
 from muarl.scheduler import Group, Limits, run_groups
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys

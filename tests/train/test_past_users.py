@@ -105,7 +105,10 @@ def test_a_past_user_is_who_she_was_also_in_a_resumed_run_L9(again: bool, tmp_pa
     async def main() -> None:
         async def to(first: int, last: int) -> None:
             opened = open_past_users(
-                spec, tmp_path / "past", tmp_path / "model", context_tokens=64, slots=4
+                *(spec, tmp_path / "past", tmp_path / "model"),
+                device=present.device,
+                context_tokens=64,
+                slots=4,
             )
             async with opened as past:
                 for iteration in range(first, last + 1):

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import torch.distributed as dist
 
-from muarl.errors import RankLost, SetupError
+from muarl.errors import Problem, RankLost, SetupError, SpecError
 from muarl.kernel.ranks import Ranks
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train import peers
@@ -179,6 +179,14 @@ def test_an_error_of_this_rank_is_its_own_and_the_others_are_told(board: dist.St
     with pytest.raises(SetupError, match="no such folder"), together(Quiet(1, 2), said):
         raise SetupError("no such folder")
     assert read(board, 1) == Ending(1, "failed", "SetupError: no such folder")
+
+
+def test_what_is_wrong_with_files_is_no_loss_of_the_rank_that_found_it_first(
+    board: dist.Store,
+) -> None:
+    says(board, 1, Ending(1, "failed", "SpecError: run.yaml:1:1: wrong"))
+    with pytest.raises(SpecError, match="wrong"):
+        carry_out(SpecError([Problem("run.yaml", 1, 1, "wrong")]), wait_s=60)
 
 
 def test_a_bug_of_this_rank_is_its_own_if_nobody_else_has_ended(

@@ -146,3 +146,14 @@ def test_domains_are_drawn_by_their_weights_whatever_their_size() -> None:
     rng = random.Random(0)
     drawn = [weighted_sample(rng, pool, weights, 1)[0] for _ in range(2000)]
     assert sum(task.id.startswith("big") for task in drawn) / 2000 == pytest.approx(0.75, abs=0.04)
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_suite_alone_is_checked_for_splits_that_its_members_do_not_have(
+    folder: Path, capsys: pytest.CaptureFixture[str], offline: bool
+) -> None:
+    suite = folder / "both.yaml"
+    suite.write_text(suite.read_text().replace("train: train", "train: trian", 1))
+    assert main(["check", str(suite), *(["--offline"] if offline else [])]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.endswith("unknown split 'trian'; did you mean 'train'?"), said

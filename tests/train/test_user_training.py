@@ -11,18 +11,19 @@ from typing import Any
 
 import anyio
 import pytest
+import torch
 from short_run import break_off, carry_out
 
 from muarl.cli.init import write
 from muarl.domain import load_domain
-from muarl.errors import SpecError, TrainError
+from muarl.errors import SetupError, SpecError, TrainError
 from muarl.kernel.checkpoint import read_counters
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import Episode, Outcome, StoredEpisodes, read_journal
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import rollout_keys
 from muarl.spec import Located, RunSpec, dump_spec, load_run
-from muarl.train.playing import roll_out, stored_user
+from muarl.train.playing import open_stored_user, roll_out, stored_user
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
 
@@ -156,6 +157,19 @@ def with_user(located: Located[RunSpec], folder: str) -> Located[RunSpec]:
     spec["user"] = {"model": {"max_tokens": 32, "temperature": 0.2}}
     spec["eval"] |= {"split": "train", "episodes": 12, "user": None}
     return replace(located, spec=RunSpec.model_validate(spec))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU for her")
+@pytest.mark.anyio
+async def test_a_stored_user_is_on_the_device_of_the_run(
+    whole: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    located = with_user(load_run(whole[0]), "out/user_cold_start")
+    model = located.spec.model.model_copy(update={"device": "cuda"})
+    run = located.spec.model_copy(update={"model": model})
+    with pytest.raises(SetupError, match="needs a GPU of its own"):
+        async with open_stored_user(run, stored_user(located, [located.spec.user])):
+            pass
 
 
 def test_both_learn_from_the_same_dialogues(whole: tuple[Path, list[dict[str, Any]]]) -> None:

@@ -37,7 +37,7 @@ def run_grid(args: argparse.Namespace) -> int:
         return 0
     prepare_torch(said.spec.threads)
     from muarl.cli._differs import tell_differences
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.train.grid import (
         as_json,
         files_of_grid,
@@ -50,8 +50,8 @@ def run_grid(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run
     from muarl.train.run_folder import RunFolder
 
-    require_spans(args)
     run = run_of_grid(grid, said)
+    require_watching(args, run.spec)
     domain = anyio.run(ready_grid, grid, run)
     tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"

@@ -14,6 +14,8 @@ from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._standing import Course, written
 from muarl.errors import SetupError
 from muarl.observe import Observation, RunLog
+from muarl.observe.sinks import Sinks
+from muarl.observe.sinks.sinks import require_sinks
 from muarl.observe.words import plain_words
 from muarl.scheduler import Observer
 from muarl.spec import RunSpec
@@ -24,12 +26,13 @@ from muarl.train.run_folder import RunFolder
 Progress = LiveProgress | PlainProgress | Silent
 
 
-def require_spans(args: argparse.Namespace) -> None:
-    """Look whether what `--otel` needs is there, before anything is written.
+def require_watching(args: argparse.Namespace, spec: RunSpec) -> None:
+    """Look whether what `--otel` and the run's sinks need is there, before anything is written.
 
     Raises:
         SetupError: It is not installed, or no collector answers.
     """
+    require_sinks(spec.sinks)
     if not args.otel:
         return
     try:
@@ -70,6 +73,9 @@ def watched(
         observation = Observation(*others, secrets=secrets)
         progress: Progress = Silent()
         if shown:
+            if spec.sinks:
+                sinks = Sinks(spec.sinks, folder.path, spec.model_dump(mode="json"))
+                folder.sinks = stack.enter_context(sinks)
             course = Course(observation.counters)
             stack.enter_context(written(course, folder.path))
             progress = stack.enter_context(display(course))

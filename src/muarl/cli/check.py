@@ -41,7 +41,7 @@ from muarl.spec import (
 from muarl.spec.kinds import is_overlay, kind_of
 from muarl.spec.load import splits_of
 from muarl.spec.mend import files_of, mended
-from muarl.spec.references import split_findings
+from muarl.spec.references import member_findings, split_findings
 from muarl.spec.schema import KINDS
 from muarl.spec.speech import language_findings, untold_findings
 
@@ -138,8 +138,11 @@ def _suite(
     """One domain after another, and then the run that they are for."""
     if run_file is not None:
         run_file.refuse(split_findings(run_file.spec, located.spec.splits))
-    files = dict.fromkeys(located.resolve(one.file) for one in located.spec.members.values())
-    code = max([_domain(load_domain_spec(file), None, args) for file in files])
+    paths = {name: located.resolve(one.file) for name, one in located.spec.members.items()}
+    domains = {path: load_domain_spec(path) for path in paths.values()}
+    splits = {name: splits_of(domains[path]) for name, path in paths.items()}
+    located.refuse(member_findings(located.spec, splits))
+    code = max([_domain(domain, None, args) for domain in domains.values()])
     if run_file is not None and code == 0 and not args.offline:
         from muarl.suite import load_domain_of
         from muarl.train.run_domain import refuse_unfit

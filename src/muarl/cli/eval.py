@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     prepare_torch(spec.threads)
     from muarl.cli._differs import tell_differences
     from muarl.cli._status import beside, endings, in_words, removals
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
     from muarl.evaluate.summary import EvalSummary, summarise
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
-    require_spans(args)
+    require_watching(args, spec)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     tell_differences(domain)

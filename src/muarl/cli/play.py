@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     path, task_id = _split(args.what)
     domain = load_domain(path)
     rng = generator(args.seed, "play")
+    if not all_tasks(domain):
+        raise wrong(domain, "there are no tasks, so that nothing can be played; write one")
     task = rng.choice(all_tasks(domain)) if task_id is None else task_of(domain, task_id)
     persona = args.persona or domain.draw_persona(task, rng)
     if persona not in domain.spec.personas:

@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         return answer_run(located)
     prepare_torch(spec.threads)
     from muarl.cli._status import beside, endings, in_words, removals
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.evaluate.summary import summarise
     from muarl.record import StoredEpisodes
     from muarl.seeds import generator
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
-    require_spans(args)
+    require_watching(args, spec)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     tell("reading the domain and its tasks")

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         answer(dump_spec(synth.spec.moved(synth.path.parent, Path()), defaults=True).rstrip())
         return 0
     prepare_torch(0)
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.train.ready import files_of_run
     from muarl.train.run_domain import content_of_run
     from muarl.train.run_folder import RunFolder, write_text
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         synthesise,
     )
 
-    require_spans(args)
     played = run_of_synth(synth)
+    require_watching(args, played.spec)
     tell("reading the domain and its tasks")
     domain = anyio.run(ready_synth, synth, played)
     out = args.out or Path("runs") / name_of_run(args)

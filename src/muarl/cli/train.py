@@ -81,7 +81,7 @@ def _train(
     from contextlib import ExitStack
     from functools import partial
 
-    from muarl.cli._watching import require_spans, watched
+    from muarl.cli._watching import require_watching, watched
     from muarl.train.loop import train
     from muarl.train.packages import package_findings
     from muarl.train.peers import heeding
@@ -97,7 +97,7 @@ def _train(
 
     spec = located.spec
     refuse_for_many(located, ranks)
-    require_spans(args)
+    require_watching(args, spec)
     located.refuse(package_findings(spec))
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))

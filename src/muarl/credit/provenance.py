@@ -34,7 +34,7 @@ def uses(episode: Episode) -> list[Use]:
     heard = [read(episode.opening.text)]
     found: dict[tuple[int, int], bool] = {}
     for position, turn in enumerate(episode.turns):
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+        for call, result in zip(turn.calls, turn.results, strict=False):
             for value in _values(call.arguments):
                 source = _first(heard, read(value)) - 1  # the opening is no turn's doing
                 if source >= 0:
@@ -52,7 +52,7 @@ def unheard(episode: Episode) -> bool:
     said = [read(episode.system), read(episode.opening.text)]
     said += [read(f"{tool.description} {tool.parameters}") for tool in episode.tools]
     for turn in episode.turns:
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+        for call, result in zip(turn.calls, turn.results, strict=False):
             for wanted in map(read, _values(call.arguments) if result.is_error else ()):
                 if wanted.tokens and not any(text.may_say(wanted) for text in said):
                     return True

@@ -81,7 +81,7 @@ def _tasks(path: Path, split: str) -> list[Item]:
 
 def _of_episode(episode: Episode) -> Item:
     replies = [episode.opening, *(turn.reply for turn in episode.turns if turn.reply is not None)]
-    calls = [call for turn in episode.turns for call in turn.message.tool_calls]
+    calls = [call for turn in episode.turns for call in turn.calls]
     record = {
         "messages": [
             *({"role": "user", "content": reply.text} for reply in replies),

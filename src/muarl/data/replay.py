@@ -142,7 +142,7 @@ def _called(episode: Episode) -> Iterator[_Called]:
     """All calls of an episode, in the order in which they were made."""
     yield "opening", "user", episode.opening.calls, episode.opening.results
     for number, turn in enumerate(episode.turns):
-        yield f"turn {number}", "agent", turn.message.tool_calls, turn.results
+        yield f"turn {number}", "agent", turn.calls, turn.results
         if turn.reply is not None:
             yield f"turn {number}, the user", "user", turn.reply.calls, turn.reply.results
 

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from muarl.doctor.finding import Finding, State
 
-_OTHERS = {"test", "bfcl-official"}
+_OTHERS = {"test", "site", "bfcl-official"}
 """For whoever works on muarl itself, and what lives in an environment of its own."""
 
 

@@ -78,9 +78,10 @@ def endpoints_of(document: Any, key: str = "") -> Iterator[Endpoint]:
 
 def _extras(spec: RunSpec) -> Iterator[str]:
     yield "train"
-    if spec.engine.vllm is not None:
+    hers = spec.user_model
+    if spec.engine.vllm is not None or (hers is not None and hers.engine.vllm is not None):
         yield "vllm"
-    if spec.model.lora is not None:
+    if spec.model.lora is not None or (hers is not None and hers.model.lora is not None):
         yield "lora"
     if spec.kernel.optimizer_bits == 8:
         yield "bits8"

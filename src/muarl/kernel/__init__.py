@@ -9,6 +9,7 @@ Reading order, a page each:
     backbone    final hidden states, the prefix computed once, layers computed again if wanted
     logprobs    log-probs of sampled tokens, and of no other
     ways        which way of running a model is right for it, tried on a few tokens
+    scoring     samples as a model scores them, without learning
     advantage   rewards of a group -> advantages
     loss        log-probs -> GRPO or supervised loss, and metrics
     optimizer   AdamW; Muon for the cold start; learning-rate schedules

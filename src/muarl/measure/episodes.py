@@ -195,10 +195,10 @@ def _lines(episode: Episode) -> Iterator[Line]:
     yield _reply(episode.opening)
     uses: list[ToolUse] = []
     for turn in episode.turns:
-        uses += _uses(turn.message.tool_calls, turn.results)
+        uses += _uses(turn.calls, turn.results)
         if turn.reply is None:
             continue
-        yield Line("agent", turn.message.content, uses=tuple(uses))
+        yield Line("agent", turn.said, uses=tuple(uses))
         uses = []
         yield _reply(turn.reply)
     if uses:  # a terminal tool, or a cap

@@ -86,7 +86,7 @@ def _foreign(episode: Episode) -> Iterator[Any]:
     """Every value whose shape a model or a server chose."""
     changes = list(episode.changes)
     for turn in episode.turns:
-        yield from (call.arguments for call in turn.message.tool_calls)
+        yield from (call.arguments for call in turn.calls)
         changes += turn.changes
     for reply in episode.replies():
         yield from (call.arguments for call in reply.calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,9 +13,9 @@ from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
-RECORD_VERSION = 4
+RECORD_VERSION = 5
 """2: what a user called on a device of her own. 3: perturbations. 4: tokens of a user who is a
-model. What reads 4 reads all before."""
+model. 5: agents with loops of their own. What reads 5 reads all before."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
@@ -34,6 +35,8 @@ class Outcome(StrEnum):
 
     COMPLETED = "completed"
     """The user ended it, or a declared terminal tool was called."""
+    LEFT = "left"
+    """The agent's own loop returned before the user had ended; scored like any other end."""
     ABANDONED = "abandoned"
     """The user lost patience and left; scored like any other end."""
     TRUNCATED_TURNS = "truncated_turns"
@@ -172,6 +175,8 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
         results: Tool results, in call order.
         reply: The user's answer, if the message went to the user.
         changes: What the policy's calls changed in the world during this turn.
+        made: The calls that `results` answer, where an agent's own loop made others than the message's.
+        told: What the user was told, where an agent's own loop told her other words than the message's.
     """
 
     message: Message
@@ -183,6 +188,18 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     results: list[ToolResult] = []
     reply: UserReply | None = None
     changes: list[Change] = []
+    made: list[ToolCall] | None = None
+    told: str | None = None
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls that were made, or begun to be made, in order."""
+        return self.message.tool_calls if self.made is None else self.made
+
+    @property
+    def said(self) -> str:
+        """What the policy said to the user, or beside its calls."""
+        return self.message.content if self.told is None else self.told
 
 
 class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -237,7 +254,8 @@ class Episode(msgspec.Struct, omit_defaults=True):
         axes: Where its task lies among the tasks, as far as the task says (`TaskSpec.axes`).
         start: What the tool servers' own state was before the dialogue, as changes of the task's world.
         changes: The final world against the initial one.
-        forks: How often a prefix broke (0 for an append-only template).
+        forks: How often a prefix broke (0 for an append-only template and one conversation).
+        notes: What an agent's own loop noted.
         user_samples: Of a user who is a model: what she was sent and what she sampled and said, as
             `samples` for the policy; see `muarl.model_user`.
         user_rejected: What she sampled and her guards threw away: prompt and message, a sample each.
@@ -274,6 +292,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     user_rejected: list[Sample] = []
     user_forks: int = 0
     axes: dict[str, int] = {}
+    notes: dict[str, Any] = {}
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.
     record_version: int = msgspec.field(default_factory=lambda: RECORD_VERSION)
@@ -293,7 +312,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         return [
             (result.name, call.arguments, result.is_error)
             for turn in self.turns
-            for call, result in zip(turn.message.tool_calls, turn.results, strict=False)
+            for call, result in zip(turn.calls, turn.results, strict=False)
         ]
 
     def replies(self) -> list[UserReply]:

@@ -66,9 +66,9 @@ def dialogue_form(episode: Episode, learned: Learned | None = None) -> dict[str,
 
 def _turn(turn: Turn) -> dict[str, Any]:
     return {
-        "text": turn.message.content,
+        "text": turn.said,
         "reasoning": turn.message.reasoning,
-        "calls": _calls(turn.message.tool_calls, turn.results),
+        "calls": _calls(turn.calls, turn.results),
         "reply": None if turn.reply is None else _reply(turn.reply),
         "changes": [_change(change) for change in turn.changes],
         "finish": turn.finish_reason,

@@ -99,7 +99,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         """Every tool call of either side that was answered, in order."""
         yield from _calls("user", self.opening.calls, self.opening.results)
         for turn in self.turns:
-            yield from _calls("agent", turn.message.tool_calls, turn.results)
+            yield from _calls("agent", turn.calls, turn.results)
             if turn.reply is not None:
                 yield from _calls("user", turn.reply.calls, turn.reply.results)
 
@@ -110,7 +110,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         """
         for position, turn in enumerate(self.turns):
             if turn.reply is not None:
-                yield position, turn.message.content
+                yield position, turn.said
 
     def transcript(self) -> Iterator[tuple[str, str]]:
         """The dialogue from first to last: who, and what was said, called or answered."""
@@ -125,9 +125,9 @@ def transcript_of(episode: Episode) -> Iterator[tuple[str, str]]:
 def _lines(opening: UserReply, turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
     yield from _of_user(opening)
     for turn in turns:
-        if turn.message.content:
-            yield "agent", turn.message.content
-        for call in turn.message.tool_calls:
+        if turn.said:
+            yield "agent", turn.said
+        for call in turn.calls:
             yield "agent's call", _shown(call)
         for result in turn.results:
             yield f"answer of {result.name}", result.content

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import msgspec
 
@@ -13,6 +14,7 @@ from muarl.dialogue import Dialogue, episode_seed
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
 from muarl.model_user import ModelSpeaker, ModelUser, UserModel
+from muarl.own_loop import AgentLoop, LedDialogue
 from muarl.perturb import Perturbations
 from muarl.policy import Loaded, Policy
 from muarl.record import Episode, EpisodeKey
@@ -90,6 +92,7 @@ class DialogueRunner:
         users_drawn_in: str | None = None,
         perturb: PerturbSpec | None = None,
         user_model: UserModel | None = None,
+        loop: AgentLoop | None = None,
     ) -> None:
         """Prepare.
 
@@ -107,6 +110,7 @@ class DialogueRunner:
                 ones are met; None: each episode's own.
             perturb: How often users and tools are perturbed.
             user_model: Plays those users who are a `model`.
+            loop: An agent's own loop, which leads every dialogue; None: muarl's.
         """
         self._domain = domain
         self._tasks = {task.id: task for task in tasks}
@@ -119,6 +123,7 @@ class DialogueRunner:
         self.load = load
         self._users_drawn_in = users_drawn_in
         self._user_model = user_model
+        self._dialogue = Dialogue if loop is None else partial(LedDialogue, loop)
         self._perturb = perturb if perturb is not None and perturb.rates else None
         at_once = limits.at_once
         self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
@@ -156,7 +161,7 @@ class DialogueRunner:
         if perturbations is not None:
             user, server = perturbations.user(user), perturbations.server(server)
         device = domain.user_server
-        dialogue = self._live[key] = Dialogue(
+        dialogue = self._live[key] = self._dialogue(
             key=key,
             domain=domain,
             task=task,

@@ -69,6 +69,7 @@ class Node:
         keys: For a mapping, where each key stands.
         quoted: For a text, whether it was written as one, in quotes or as a block.
         mended: For a mapping, where an overlay last spoke of it, if one did.
+        given: For a path that is now relative to another folder, what was written.
         size: Values in it, itself included, aliases expanded.
         height: Levels of nesting, itself included, aliases expanded.
     """
@@ -79,6 +80,7 @@ class Node:
     keys: dict[str, Place] = field(default_factory=dict)
     quoted: bool = False
     mended: Place | None = None
+    given: str | None = None
     size: int = 1
     height: int = 1
 

@@ -112,7 +112,7 @@ def refer_from(root: Node, paths: Iterable[tuple[str, ...]], old: Path, new: Pat
             named = holder and holder.children.get(name)
             if holder and named and isinstance(named.data, str) and not os.path.isabs(named.data):
                 moved = os.path.relpath(old / named.data, new)
-                holder.children[name] = replace(named, data=moved)
+                holder.children[name] = replace(named, data=moved, given=named.data)
                 holder.data[name] = moved
 
 

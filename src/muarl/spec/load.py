@@ -26,7 +26,13 @@ from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.named_files import no_file
 from muarl.spec.presets import PREFIX, overlay_file
-from muarl.spec.references import domain_findings, misspelt_splits, tasks_findings, wording_findings
+from muarl.spec.references import (
+    domain_findings,
+    misspelt_splits,
+    misspelt_wordings,
+    tasks_findings,
+    wording_findings,
+)
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
@@ -149,6 +155,8 @@ def _split_problems(
         (file, index, task.split) for file in files for index, task in enumerate(file.spec.tasks)
     ]
     used = Counter(split for _, _, split in tasks)
+    for found in misspelt_wordings(used, domain.spec):
+        yield domain.problem(found.loc, found.message, at_key=found.at_key)
     misspelt = misspelt_splits(used, domain.spec)
     for file, index, split in tasks:
         if split in misspelt:

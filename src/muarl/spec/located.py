@@ -44,7 +44,10 @@ class Located(Generic[S]):
             at_key: Point at the key instead of its value.
         """
         loc = self.root.in_file(loc)
-        place = self.root.key_place(loc) if at_key and loc else self.root.find(loc).place
+        node = self.root.find(loc)
+        place = self.root.key_place(loc) if at_key and loc else node.place
+        if node.given is not None:  # she knows the path by what she wrote
+            message = message.replace(repr(node.data), repr(node.given))
         return Problem(*place, message)
 
     def problem_within(self, loc: Loc, text: str, at: int, message: str) -> Problem:

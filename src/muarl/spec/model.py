@@ -95,8 +95,9 @@ class PolicyModelSpec(TrainedModelSpec):
     beside = frozenset({"lora", "device"})
 
     device: Device = "auto"
-    """Where the model is trained, and where the embedded engine samples from it. `auto`: on the GPU of this
-    process (of several on one machine each has its own), or on the CPU where there is none."""
+    """Where the model is trained, and where the embedded engine samples from it; likewise the model of
+    users. `auto`: on the GPU of this process (of several on one machine each has its own), or on the CPU
+    where there is none."""
 
 
 class ColdStartSpec(Spec):

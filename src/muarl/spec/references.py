@@ -19,6 +19,7 @@ from muarl.spec.finding import Finding, unknown
 from muarl.spec.named_files import leads_outside, no_file, no_python
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.run import EvalSpec, RunSpec
+from muarl.spec.suite import SuiteSpec
 from muarl.spec.task import FactSpec, RequestSpec, TasksFile, TaskSpec
 from muarl.spec.tools import CommandToolsSpec, PythonToolsSpec, ToolsSpec
 from muarl.spec.wording import BUILT_IN, OF_DEEDS, slots, unsayable, unworded
@@ -53,9 +54,10 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
     if not any(persona.weight for persona in domain.personas.values()):
         yield Finding(("personas",), "every persona has weight 0, so none can be drawn", True)
     splits = domain.tasks.splits
+    actions = domain.user.actions if domain.user is not None else {}
     for name, persona in domain.personas.items():
         at = ("personas", name)
-        for finding in _phrasings(persona.phrasings, splits):
+        for finding in _phrasings(persona.phrasings, splits, actions):
             yield finding.below(*at, "phrasings")
         if domain.user is not None:
             yield from (f.below(*at) for f in _voice(persona, domain.user))
@@ -66,9 +68,10 @@ def domain_findings(domain: DomainSpec, folder: Path) -> Iterator[Finding]:
                     message = f"{unknown('fact', fact, facts)} (no act and no wording names it)"
                     yield Finding((*at, "disclose", fact), message, True)
     if domain.user is not None:
-        yield from (f.below("user", "phrasings") for f in _phrasings(domain.user.phrasings, splits))
+        of_all = _phrasings(domain.user.phrasings, splits, actions)
+        yield from (f.below("user", "phrasings") for f in of_all)
         for voice, phrasings in domain.user.voices.items():
-            of_voice = _phrasings(phrasings, splits)
+            of_voice = _phrasings(phrasings, splits, actions)
             yield from (f.below("user", "voices", voice) for f in of_voice)
         yield from (f.below("user", "understands") for f in _understands(domain.user))
         yield from (f.below("user") for f in _actions(domain.user, domain.device is not None))
@@ -186,8 +189,39 @@ def misspelt_splits(used: Mapping[str, int], domain: DomainSpec) -> dict[str, st
     return found
 
 
+def misspelt_wordings(used: Collection[str], domain: DomainSpec) -> Iterator[Finding]:
+    """Splits that users have words for and no task is of, and that look like one that tasks are of."""
+    voices = domain.user.voices.items() if domain.user is not None else ()
+    spoken: list[tuple[tuple[str, ...], SplitPhrasings]] = [
+        *((("personas", name, "phrasings"), of.phrasings) for name, of in domain.personas.items()),
+        *((("user", "voices", voice), phrasings) for voice, phrasings in voices),
+    ]
+    if domain.user is not None:
+        spoken.append((("user", "phrasings"), domain.user.phrasings))
+    for at, phrasings in spoken:
+        for split in phrasings.keys() - {*used, ANY_SPLIT}:
+            near = get_close_matches(split, used, n=1, cutoff=_ALIKE)
+            if near and _letters(split) == split:
+                message = f"no task is of split {split!r}; did you mean {near[0]!r}?"
+                yield Finding((*at, split), message, at_key=True)
+
+
 def _letters(name: str) -> str:
     return re.sub(r"[0-9]", "", name)
+
+
+def member_findings(suite: SuiteSpec, splits: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Splits that a suite names and that its members do not have.
+
+    Args:
+        suite: The suite.
+        splits: Member to the splits of its domain.
+    """
+    for name, member in suite.members.items():
+        for split, own in member.splits.items():
+            if own not in splits[name]:
+                at = ("members", name, "splits", split)
+                yield Finding(at, unknown("split", own, splits[name]))
 
 
 def split_findings(run: RunSpec, splits: Collection[str]) -> Iterator[Finding]:
@@ -364,7 +398,9 @@ def _queries_of_no_database(holder: DomainSpec | TaskSpec, domain: DomainSpec) -
                     yield Finding((field, index, *below, "sql"), message, at_key=True)
 
 
-def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[Finding]:
+def _phrasings(
+    phrasings: SplitPhrasings, splits: Collection[str], actions: Collection[str]
+) -> Iterator[Finding]:
     for split, acts in phrasings.items():
         if splits and split not in (*splits, ANY_SPLIT):
             yield Finding((split,), unknown("split", split, [*splits, ANY_SPLIT]), True)
@@ -373,6 +409,9 @@ def _phrasings(phrasings: SplitPhrasings, splits: Collection[str]) -> Iterator[F
                 known = [*_USER_ACTS, "ask:<intent>", "tell:<fact>", "partly:<fact>"]
                 known += ["did:<action>", "failed:<action>"]
                 yield Finding((split, act), unknown("act", act, known), True)
+            kind, _, action = act.partition(":")
+            if kind in OF_DEEDS and action and action not in actions:
+                yield Finding((split, act), unknown("action", action, actions), True)
             if not templates:
                 yield Finding((split, act), f"act {act!r} has no templates; give at least one")
             for index, template in enumerate(templates):

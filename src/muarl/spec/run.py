@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from muarl.spec.base import Fraction, Id, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
@@ -15,6 +15,7 @@ from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec, PolicyModelSpec
 from muarl.spec.perturb import PerturbSpec
+from muarl.spec.sinks import SinkSpec
 from muarl.spec.training import CheckpointSpec
 from muarl.spec.user import ScriptedUserSpec, UserKindSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
@@ -98,7 +99,7 @@ class EvalSpec(Spec):
     split: Id = "held_out"
     """Tasks to evaluate on."""
     episodes: Positive = 400
-    """Dialogues per evaluation, one per task as far as tasks go."""
+    """Dialogues per evaluation: one of each task, and then a further one."""
     trials: Positive = 1
     """How often each of these is played, with draws of its own; success is the mean over all, and pass^k is
     known up to so many."""
@@ -164,6 +165,17 @@ class RunSpec(Spec):
     """What training must not overlap with, and why it does all the same."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """How often that is saved which `--resume` goes on from, and how much of it stays."""
+    sinks: list[SinkSpec] = []
+    """Where figures go beside the run's folder: `tensorboard`, `wandb`, `trackio`."""
+
+    @field_validator("sinks")
+    @classmethod
+    def _each_once(cls, sinks: list[SinkSpec]) -> list[SinkSpec]:
+        names = [sink.name for sink in sinks]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is named twice")
+        return sinks
 
     @property
     def eval_user(self) -> UserSpec:

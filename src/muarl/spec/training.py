@@ -57,7 +57,7 @@ class ValidationSpec(Spec):
     every: Positive = 5
     """Iterations between two evaluations; the first is before the first iteration, one is at the end."""
     episodes: Positive = 100
-    """Dialogues per evaluation, one per task as far as tasks go."""
+    """Dialogues per evaluation: one of each task, and then a further one."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the policy; 0 is greedy."""
     patience: Positive | None = None

@@ -74,15 +74,15 @@ class _Traits:
 def _texts(episode: Episode) -> Iterator[tuple[str, str]]:
     yield "user", episode.opening.text
     for turn in episode.turns:
-        if turn.message.content:
-            yield "agent", turn.message.content
+        if turn.said:
+            yield "agent", turn.said
         if turn.reply is not None:
             yield "user", turn.reply.text
 
 
 def _calls(episode: Episode) -> Iterator[tuple[str, str, str]]:
     for turn in episode.turns:
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+        for call, result in zip(turn.calls, turn.results, strict=False):
             arguments = msgspec.json.encode(call.arguments, order="deterministic").decode()
             yield call.name, arguments, result.content
 

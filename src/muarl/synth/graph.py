@@ -137,7 +137,7 @@ def _action(turn: Turn) -> Hashable:
     """What the agent did: its calls with their arguments, or that it spoke."""
     calls = [
         (call.name, msgspec.json.encode(call.arguments, order="deterministic"))
-        for call in turn.message.tool_calls
+        for call in turn.calls
     ]
     return tuple(calls) or "speaks"
 

@@ -46,7 +46,7 @@ def first_unsaid(episode: Episode) -> Unsaid | None:
         told.text(f"{tool.name} {tool.description} {tool.parameters}")
     told.text(episode.opening.text)
     for number, turn in enumerate(episode.turns):
-        for call in turn.message.tool_calls:
+        for call in turn.calls:
             for path, text in identifiers(call.arguments):
                 for name in sorted(entities(text)):
                     if not told.knows(name):

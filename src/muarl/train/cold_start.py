@@ -9,7 +9,8 @@ from itertools import islice
 
 from muarl.errors import TrainError
 from muarl.kernel.optimizer import cold_start_lr
-from muarl.kernel.step import SftMetrics, Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import SftMetrics, Trainer
 from muarl.record import Episode, Sample
 from muarl.spec.model import ColdStartSpec
 

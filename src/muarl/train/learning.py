@@ -14,7 +14,8 @@ from transformers import PreTrainedModel
 from muarl.credit import Measured
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.optimizer import grpo_lr
-from muarl.kernel.step import Advantage, GrpoMetrics, Trainer, sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
+from muarl.kernel.step import Advantage, GrpoMetrics, Trainer
 from muarl.record import Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import UpdateSpec

@@ -161,6 +161,7 @@ async def _user_at_work(
         spec.model, folder.user_checkpoint, folder.user_model, folder.user_base, folder.cold_user
     )
     model, renderer = await open_user_model(domain, run, located.path, beginning)
+    moved(model, device_for(run.model.device))
     if spec.model.lora is not None:
         add_adapters(model, spec.model.lora, seed=derive_seed(run.seed, _HER_ADAPTERS))
     return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))

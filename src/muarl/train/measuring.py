@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 from muarl.credit import Measured
 from muarl.credit.information import information_gains
 from muarl.data.progress import look_through
+from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.shards import whole
-from muarl.kernel.step import sample_logprobs
 from muarl.record import Episode
 from muarl.scheduler import Group
 from muarl.train.at_work import RunAtWork

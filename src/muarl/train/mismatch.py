@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from muarl.kernel.divergence import divergence
 from muarl.kernel.ranks import ALONE, Ranks
-from muarl.kernel.step import sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
 from muarl.record import Sample
 from muarl.spec.kernel import KernelSpec
 

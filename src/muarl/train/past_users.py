@@ -16,8 +16,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
+import torch
 from transformers import PreTrainedModel
 
+from muarl.kernel.device import moved
 from muarl.kernel.model import copy_weights, load_model, save_model
 from muarl.policy import Policy
 from muarl.policy.torch_sampler import TorchPolicy
@@ -89,7 +91,13 @@ class PastUsers:
 
 @asynccontextmanager
 async def open_past_users(
-    spec: PastUsersSpec, folder: Path, model_folder: Path, *, context_tokens: int, slots: int
+    spec: PastUsersSpec,
+    folder: Path,
+    model_folder: Path,
+    *,
+    device: torch.device,
+    context_tokens: int,
+    slots: int,
 ) -> AsyncIterator[PastUsers]:
     """Make room for the past users of a run; their engines end with the block.
 
@@ -97,6 +105,7 @@ async def open_past_users(
         spec: How many.
         folder: Holds their weights.
         model_folder: A model of the same shape.
+        device: Where they are.
         context_tokens: Of one user's side of a dialogue.
         slots: Dialogues at once, of all users together.
     """
@@ -105,7 +114,7 @@ async def open_past_users(
     async with AsyncExitStack() as held:
         engines = []
         for _ in range(spec.size):
-            model = load_model(model_folder)
+            model = moved(load_model(model_folder), device)
             policy = TorchPolicy(model, max_len=context_tokens, slots=slots)
             engines.append((model, await held.enter_async_context(policy)))
         yield PastUsers(spec, folder, engines)

@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 import anyio
 import msgspec
 
-from muarl.errors import MuarlError, RankLost
+from muarl.errors import MuarlError, RankLost, SpecError
 from muarl.kernel.ranks import Ranks, notice_board
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train.process import is_stopped, lives, numbered_by
@@ -228,7 +228,8 @@ def together(ranks: Ranks, say: Callable[[str], None]) -> Iterator[Peers | None]
     except BaseException as error:
         _end_in_peace()
         # What is no error of ours may be a connection that broke because another rank has ended.
-        first = peers.wait(_patience(error))
+        # What is wrong with files each rank finds by itself.
+        first = None if _is_of_files(error) else peers.wait(_patience(error))
         if first is None:
             peers.leave(_own_ending(ranks.rank, error))
             raise
@@ -288,6 +289,10 @@ def _patience(error: BaseException) -> float:
         return _SIGNAL_S
     ours = all(isinstance(leaf, MuarlError) and not isinstance(leaf, RankLost) for leaf in leaves)
     return 0.0 if ours else _VERDICT_S
+
+
+def _is_of_files(error: BaseException) -> bool:
+    return all(isinstance(leaf, SpecError) for leaf in _leaves(error))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

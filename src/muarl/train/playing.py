@@ -108,7 +108,8 @@ async def open_stored_user(run: RunSpec, folder: Path | None) -> AsyncIterator[U
         return
     assert run.user_model is not None
     renderer = Renderer(TextTokenizer.load(folder))
-    async with open_user_engine(run, load_model(folder), folder) as engine:
+    model = moved(load_model(folder), device_for(run.model.device))
+    async with open_user_engine(run, model, folder) as engine:
         yield UserModel(renderer, run.user_model.context_tokens, [engine.policy])
 
 

@@ -20,6 +20,7 @@ _HOW = (
     "threads",
     "model.device",
     "checkpoint.*",
+    "sinks*",
     "grpo.max_mismatch",
     "grpo.max_skipped",
     *(f"engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env", "weights_dir")),

@@ -40,6 +40,7 @@ import msgspec
 
 from muarl.content import changes
 from muarl.errors import RecordError, SetupError
+from muarl.observe.sinks import Sinks
 from muarl.record.claim import LOCK, claimed
 from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
@@ -98,6 +99,8 @@ class RunFolder:
         """What of the domain changed since the run was begun, if that was to be accepted."""
         self.changed: list[str] = []
         """What of the spec changed since the run was begun, none of which alters its result."""
+        self.sinks: Sinks | None = None
+        """Who else is told of its metrics."""
 
     @classmethod
     @contextmanager
@@ -266,9 +269,12 @@ class RunFolder:
         Raises:
             RecordError: The disk refused.
         """
-        line = json.dumps({"kind": kind, **fields}, allow_nan=False)
+        line = {"kind": kind, **fields}
+        text = json.dumps(line, allow_nan=False)
         with saving(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+            file.write(text + "\n")
+        if self.sinks is not None:
+            self.sinks.write(line)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The metrics so far; a torn last line is left out.
@@ -295,9 +301,11 @@ class RunFolder:
 
     def keep_lines(self, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Drop the metrics that a resumed run is going to write again."""
-        kept = [json.dumps(line) for line in self.lines() if keep(line)]
+        kept = [line for line in self.lines() if keep(line)]
         with saving(self.metrics):
-            write_text(self.metrics, "".join(line + "\n" for line in kept))
+            write_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        if self.sinks is not None:
+            self.sinks.rewind(kept)
 
 
 @contextmanager

@@ -143,6 +143,7 @@ async def open_user_learning(
                 hers.spec.past,
                 at.folder.user_past,
                 cold_model,
+                device=hers.model.device,
                 context_tokens=hers.spec.context_tokens,
                 slots=at.run.rollout.concurrency,
             )

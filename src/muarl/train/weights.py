@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import save_model
-from muarl.kernel.step import sample_logprobs
+from muarl.kernel.scoring import sample_logprobs
 from muarl.policy import Policy
 from muarl.policy.logprob_probe import LogprobProbe
 from muarl.record import Sample, Span

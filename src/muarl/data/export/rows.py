@@ -128,7 +128,7 @@ def chat_messages(episode: Episode) -> Iterator[Row]:
     yield _message(Message("user", episode.opening.text))
     for turn in episode.turns:
         yield _message(turn.message)
-        for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+        for call, result in zip(turn.calls, turn.results, strict=False):
             yield _message(result.as_message(call.name))
         if turn.reply is not None and turn.reply.text:
             yield _message(Message("user", turn.reply.text))

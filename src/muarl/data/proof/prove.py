@@ -184,6 +184,12 @@ class _Prover:
 
     async def _prove_tasks(self) -> None:
         proof, subject = self.proof, self.subject
+        if not any(subject.tasks.values()):
+            message = (
+                "there are no tasks, so that nothing can be proved, played or learned; write one"
+            )
+            self._note([subject.about(Check.NAMES, ("tasks",), message, at_key=True)])
+            return
         self._on_step("tool server")
         self._tools = await subject.domain.tools()
         self._user_tools = await subject.domain.user_tools()

@@ -1,0 +1,300 @@
+"""Dialogues led by an agent with a loop of its own: an async function of a context.
+
+    async def agent(context):
+        history = list(context.opening)
+        while True:
+            message = await context.generate(history)
+            history.append(message)
+            for call in message.tool_calls:
+                history.append(await context.call_tool(call))
+            if not message.tool_calls:
+                history.append(await context.tell_user(message.content))
+
+What it samples becomes samples for training as exactly as in muarl's own loop: each conversation that it
+sends is matched to the one it goes on from (`muarl.threads`). It may send others beside the main one, with
+rules and tools of its own (sub-agents), shorter ones, or the same one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn, Protocol
+
+from muarl.authors import RAISED, blame, let_others_pass
+from muarl.dialogue import Dialogue
+from muarl.errors import AgentError, EpisodeError
+from muarl.json_values import json_problem
+from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
+from muarl.offer import Offer
+from muarl.record import Episode, Outcome, Turn
+from muarl.spec import TaskSpec
+from muarl.threads import Threads
+from muarl.tools import ToolSession
+from muarl.world import World, diff
+
+
+class DialogueOver(BaseException):
+    """The dialogue has ended: the user left, a terminal tool was called, or a cap was reached.
+
+    Raised from whatever an agent awaits then. It is no `Exception`, so that what an agent catches of its
+    own does not catch it; it may be caught to clean up, and need not be raised again.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__(outcome.value)
+
+
+class AgentLoop(Protocol):
+    """An agent's own loop: leads one dialogue from the user's first message on."""
+
+    async def __call__(self, context: AgentContext) -> None:
+        """Talk. Returning ends the dialogue, if the user has not."""
+        ...
+
+
+class AgentContext:
+    """What an agent has of one dialogue. May be used by several tasks of its own at once.
+
+    Attributes:
+        task: What is to be done. An agent in production does not know it: use it to tell tasks apart.
+        opening: The domain's rules as a system message, where it has any, and the user's first message.
+    """
+
+    def __init__(self, dialogue: LedDialogue, opening: Sequence[Message], task: TaskSpec) -> None:
+        self._dialogue = dialogue
+        self.task = task
+        self.opening = tuple(opening)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The domain's tools, as they are shown to the agent now."""
+        return self._dialogue.offered
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        max_tokens: int | None = None,
+    ) -> Message:
+        """Sample the next message of a conversation from the policy.
+
+        Args:
+            messages: The whole conversation. Where it goes on from one that was sampled in before, its
+                tokens go on from those.
+            tools: What may be called in it; None: the domain's tools.
+            max_tokens: Fewer than the run's cap.
+
+        Raises:
+            DialogueOver: A cap was reached, or it was over before.
+        """
+        offered = self.tools if tools is None else tools
+        return await self._dialogue.generated(messages, offered, max_tokens)
+
+    async def call_tool(
+        self, call: ToolCall | str, arguments: Mapping[str, Any] | None = None
+    ) -> Message:
+        """Call a tool of the domain; what it answered, as a message for the conversation.
+
+        Args:
+            call: A call of the policy's; or a tool's name, for a call of the agent's own.
+            arguments: Of the latter.
+
+        Raises:
+            DialogueOver: It was a terminal tool, or the dialogue was over before.
+        """
+        return await self._dialogue.called(call, dict(arguments or {}))
+
+    async def tell_user(self, text: str) -> Message:
+        """Say something to the user; what she answered.
+
+        Raises:
+            DialogueOver: She has nothing more to say, or the dialogue was over before.
+            AgentError: The policy has not sampled anything yet.
+        """
+        return await self._dialogue.told(text)
+
+    def note(self, **values: Any) -> None:
+        """Write something into the episode's record, such as which of its sub-agents were used.
+
+        Raises:
+            AgentError: A value is no JSON.
+        """
+        self._dialogue.noted(values)
+
+
+class LedDialogue(Dialogue):
+    """One dialogue of a task, led by an agent. Use once."""
+
+    def __init__(self, loop: AgentLoop, **dialogue: Any) -> None:
+        super().__init__(**dialogue)
+        self._loop = loop
+        self._threads = Threads(self._renderer)
+        self._notes: dict[str, Any] = {}
+        self._asked = 0
+        self._before: World | None = None
+        self._over: Outcome | None = None
+        self._fault: EpisodeError | None = None
+        self._session: ToolSession
+        self._offer: Offer
+
+    @property
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """Tools that the agent is shown now."""
+        return tuple(self._log.tools)
+
+    async def _go_on(self, session: ToolSession, offer: Offer) -> Outcome:
+        if self._log.opening.stop:
+            return Outcome.ABANDONED
+        self._session, self._offer = session, offer
+        try:
+            await self._loop(AgentContext(self, self._log.history, self._task))
+        except RAISED as error:
+            if self._fault is None and not _is_the_end(error):
+                let_others_pass(error)
+                raise AgentError(f"the agent raised {blame(error)}") from error
+        if self._fault is not None:  # whatever the agent made of it: no fault becomes a reward
+            raise self._fault
+        return self._over or Outcome.LEFT
+
+    async def generated(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
+    ) -> Message:
+        """See `AgentContext.generate`."""
+        with self._going_on():
+            return await self._generated(messages, tools, max_tokens)
+
+    async def called(self, call: ToolCall | str, arguments: dict[str, Any]) -> Message:
+        """See `AgentContext.call_tool`."""
+        with self._going_on():
+            return await self._called(call, arguments)
+
+    async def told(self, text: str) -> Message:
+        """See `AgentContext.tell_user`."""
+        with self._going_on():
+            return await self._told(text)
+
+    def noted(self, values: Mapping[str, Any]) -> None:
+        """See `AgentContext.note`."""
+        with self._going_on():
+            problem = json_problem(dict(values))
+            if problem is not None:
+                raise AgentError(f"a note must be JSON: {problem}")
+            self._notes.update(values)
+
+    async def _generated(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
+    ) -> Message:
+        limits = self._limits
+        if self._asked == limits.max_turns:
+            self._end(Outcome.TRUNCATED_TURNS)
+        number, self._asked = self._asked, self._asked + 1
+        thread = self._threads.ask(messages, tools)
+        room = limits.context_tokens - len(thread.prompt)
+        if room <= 0:
+            self._end(Outcome.TRUNCATED_CONTEXT)
+        cap = min(room, limits.max_tokens, max_tokens or limits.max_tokens)
+        generation = await self._sample(thread.prompt, cap, messages, tools, number)
+        message, sample, start, end = thread.keep(generation, turn=number)
+        self._log.turns.append(
+            Turn(
+                message=message,
+                sample=sample,
+                start=start,
+                end=end,
+                finish_reason=generation.finish_reason,
+                policy_version=generation.policy_version,
+            )
+        )
+        self._before = None
+        if generation.finish_reason == "length":
+            by_context = room <= limits.max_tokens
+            self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
+        return message
+
+    async def _called(self, call: ToolCall | str, arguments: dict[str, Any]) -> Message:
+        turn = self._turn_of(call, "call a tool")
+        if isinstance(call, str):
+            made = turn.made or turn.message.tool_calls
+            call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
+        if self._before is None:
+            self._before = self._world.fork()
+        result = await self._call(self._session, call, len(turn.results))
+        self._keep_result(turn, call, result)
+        if result.name in self._domain.spec.terminal and not result.is_error:
+            self._end(Outcome.COMPLETED)
+        if self._steps_are_over():
+            self._end(Outcome.TRUNCATED_TURNS)
+        return result.as_message(call.name)
+
+    async def _told(self, text: str) -> Message:
+        turn = self._turn_of(None, "tell the user anything")
+        if turn.reply is not None:
+            raise AgentError(
+                "the agent told the user something twice without sampling in between; let the policy "
+                "say it, or tell her all at once"
+            )
+        if text != turn.message.content:
+            turn.told = text
+        turn.reply = await self._her(partial(self._user.reply, text))
+        if turn.reply.stop:
+            left = turn.reply.act == "abandon"
+            self._end(Outcome.ABANDONED if left else Outcome.COMPLETED)
+        if self._offer.show(turn.reply.shows):
+            self._log.tools = list(self._offer.tools)
+        return Message("user", turn.reply.text)
+
+    def _keep_result(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
+        expected = turn.message.tool_calls[len(turn.results) : len(turn.results) + 1]
+        if turn.made is None and (not expected or expected[0].id != call.id):
+            turn.made = list(turn.message.tool_calls[: len(turn.results)])
+        if turn.made is not None:
+            turn.made.append(call)
+        turn.results.append(result)
+        assert self._before is not None
+        turn.changes = diff(self._before, self._world)
+
+    def _turn_of(self, call: ToolCall | str | None, to_do: str) -> Turn:
+        """The turn that something belongs to: that of the message that made a call, or the last one."""
+        turns = self._log.turns
+        if not turns:
+            raise AgentError(f"the agent cannot {to_do} before the policy has sampled a message")
+        if isinstance(call, ToolCall):
+            for turn in reversed(turns):
+                if any(one.id == call.id for one in turn.message.tool_calls):
+                    return turn
+        return turns[-1]
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Refuse what comes after the end, and remember what ended it."""
+        if self._fault is not None:
+            raise self._fault
+        if self._over is not None:
+            raise DialogueOver(self._over)
+        try:
+            yield
+        except EpisodeError as fault:
+            self._fault = fault
+            raise
+
+    def _end(self, outcome: Outcome) -> NoReturn:
+        self._over = outcome
+        raise DialogueOver(outcome)
+
+    def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
+        episode = super()._episode(outcome, error)
+        episode.samples = self._threads.samples
+        episode.forks = self._threads.forks
+        episode.notes = self._notes
+        return episode
+
+
+def _is_the_end(error: BaseException) -> bool:
+    """Whether it is nothing but the end of the dialogue; of a task group of the agent's own perhaps."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_the_end, error.exceptions))
+    return isinstance(error, DialogueOver)

@@ -1,0 +1,126 @@
+"""Conversations in tokens, matched by what was said: whose next prompt goes on from what was sampled (L1).
+
+An agent of somebody's own sends whole histories, as chat endpoints are sent them: of the main conversation,
+of sub-agents, trimmed ones, the same one twice. Here each is matched to the thread that it goes on from, so
+that nothing sampled is ever tokenised again.
+
+    sent      [s u]               new thread       prompt  [S S U]      sampled [A A]
+    sent      [s u a t]           goes on from it  prompt  [S S U A A T]
+    sent      [s u]  once more    no thread ends there: a new one, and a fork
+    sent      [s u a' t]          what the agent is said to have said was not sampled: likewise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from muarl.messages import Message, ToolSpec
+from muarl.policy import Generation
+from muarl.record import Sample
+from muarl.render import Renderer
+from muarl.side import Side
+
+
+class Thread:
+    """One conversation, from its beginning to the last message that was sampled in it."""
+
+    def __init__(self, side: Side, tools: tuple[ToolSpec, ...]) -> None:
+        self._side = side
+        self.tools = tools
+        self.history: tuple[Message, ...] = ()
+        self.is_asked = False
+        """Its next message is being sampled, or none came: nobody goes on from it meanwhile."""
+
+    @property
+    def prompt(self) -> list[int]:
+        """Ids to be sent for the next message."""
+        return self._side.prompt
+
+    @property
+    def forks(self) -> int:
+        """How often its prefix broke."""
+        return self._side.forks
+
+    def ask(self, messages: tuple[Message, ...]) -> None:
+        """Take the conversation up to the message that is to be sampled next."""
+        if self.history:
+            self._side.answer(messages[len(self.history) :], messages, self.tools)
+        else:
+            self._side.begin(messages, self.tools)
+        self.history = messages
+        self.is_asked = True
+
+    def keep(self, generation: Generation, *, turn: int) -> tuple[Message, int, int, int]:
+        """Take what was sampled.
+
+        Returns:
+            The message, and where its tokens are: sample, first and one past the last.
+        """
+        message = self._side.read(generation, turn=turn)
+        where = self._side.keep(generation)
+        self.history = (*self.history, message)
+        self.is_asked = False
+        return message, *where
+
+
+class Threads:
+    """All conversations of one episode.
+
+    Args:
+        renderer: Of the policy's model.
+
+    Attributes:
+        samples: One per unbroken prefix, of all threads, in the order in which they began.
+    """
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._threads: list[Thread] = []
+        self.samples: list[Sample] = []
+
+    @property
+    def forks(self) -> int:
+        """Prefixes that broke, or were begun beside the first."""
+        return max(len(self._threads) - 1, 0) + sum(thread.forks for thread in self._threads)
+
+    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Thread:
+        """The thread that a conversation goes on in, ready for its next message to be sampled."""
+        sent, offered = tuple(messages), tuple(tools)
+        thread = self._continued(sent, offered)
+        if thread is None:
+            thread = Thread(Side(self._renderer, self.samples), offered)
+            self._threads.append(thread)
+        thread.ask(sent)
+        return thread
+
+    def _continued(self, sent: tuple[Message, ...], offered: tuple[ToolSpec, ...]) -> Thread | None:
+        """The longest thread that these messages go on from, by something other than the agent's words."""
+        found = [
+            thread
+            for thread in self._threads
+            if not thread.is_asked
+            and thread.tools == offered
+            and len(thread.history) < len(sent)
+            and all(map(_same, thread.history, sent))
+            and all(message.role != "assistant" for message in sent[len(thread.history) :])
+        ]
+        return max(found, key=lambda thread: len(thread.history), default=None)
+
+
+def _same(ours: Message, sent: Message) -> bool:
+    """Whether a message that comes back is the one we know; reasoning is seldom sent back."""
+    if ours.role != sent.role or _text(ours) != _text(sent):
+        return False
+    if sent.reasoning and sent.reasoning != ours.reasoning:
+        return False
+    return ours.tool_call_id == sent.tool_call_id and _calls(ours) == _calls(sent)
+
+
+def _text(message: Message) -> str:
+    """What can be read, with calls that could not be."""
+    return message.content + "".join(call.raw for call in message.tool_calls if call.error)
+
+
+def _calls(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(c.id, c.name, c.arguments) for c in message.tool_calls if c.error is None]

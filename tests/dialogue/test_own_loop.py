@@ -1,0 +1,339 @@
+"""Dialogues led by an agent's own loop: its tokens are exact (L1), its faults are faults (L2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+from dialogue_kit import (
+    Sampler,
+    TalkingUser,
+    called,
+    dialogue,
+    ids_of,
+    note_task,
+    renderer,
+    write_notes,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muarl.domain import Domain
+from muarl.errors import PolicyError
+from muarl.messages import Message, ToolSpec
+from muarl.own_loop import AgentContext, AgentLoop, DialogueOver, LedDialogue
+from muarl.policy import GenerateRequest, Generation, Policy
+from muarl.record import Episode, Outcome
+from muarl.record.codec import decode_episode, encode_episode
+from muarl.spec.run import RolloutSpec
+from muarl.testing import ScriptedPolicy, build_key
+
+PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
+LEAVE = called('{"name": "leave", "arguments": {}}')
+NEITHER = [
+    ToolSpec("search", "Of a sub-agent's own.", {"type": "object", "properties": {}}),
+]
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory: pytest.TempPathFactory) -> Domain:
+    return write_notes(tmp_path_factory.mktemp("notes"))
+
+
+def led(
+    domain: Domain, loop: AgentLoop, policy: Policy, texts: list[str] | None = None, **limits: Any
+) -> LedDialogue:
+    roomy = {"max_turns": 12, "max_tokens": 400, "context_tokens": 8_000}
+    task = note_task()
+    return LedDialogue(
+        loop,
+        key=build_key(task.id),
+        domain=domain,
+        task=task,
+        persona="plain",
+        policy=policy,
+        user=TalkingUser(texts or ["note it", "yes"]),
+        renderer=renderer(),
+        limits=RolloutSpec(**(roomy | limits)),
+    )
+
+
+def says(*texts: str) -> ScriptedPolicy:
+    return ScriptedPolicy(texts, ids_of)
+
+
+async def plain(context: AgentContext) -> None:
+    """What muarl's own loop does, as an agent's own."""
+    history = list(context.opening)
+    while True:
+        message = await context.generate(history)
+        history.append(message)
+        history.extend([await context.call_tool(call) for call in message.tool_calls])
+        if not message.tool_calls:
+            history.append(await context.tell_user(message.content))
+
+
+def check_threads(episode: Episode, policy: Sampler) -> None:
+    """Law L1 where several conversations are under way: each turn is as it was sent and sampled."""
+    assert len(episode.turns) == len(policy.generations)
+    sampled = [set[int]() for _ in episode.samples]
+    logprobs: list[dict[int, float]] = [{} for _ in episode.samples]
+    unmatched = list(zip(policy.requests, policy.generations, strict=True))
+    for turn in episode.turns:
+        ids = episode.samples[turn.sample].token_ids
+        found = next(
+            (request, generation)
+            for request, generation in unmatched
+            if request.prompt_ids == ids[: turn.start]
+            and generation.token_ids == ids[turn.start : turn.end]
+        )
+        unmatched.remove(found)
+        places = range(turn.start, turn.end)
+        assert not sampled[turn.sample] & set(places), "two turns on the same tokens"
+        sampled[turn.sample] |= set(places)
+        logprobs[turn.sample] |= dict(zip(places, found[1].logprobs, strict=True))
+    for sample, positions, known in zip(episode.samples, sampled, logprobs, strict=True):
+        mask = sample.loss_mask()
+        assert {i for i, is_sampled in enumerate(mask) if is_sampled} == positions
+        assert sample.logprobs == [known[i] for i in sorted(known)]
+    assert episode.forks == len(episode.samples) - 1
+    assert decode_episode(encode_episode(episode)) == episode
+
+
+@pytest.mark.anyio
+async def test_the_plain_loop_gives_the_episode_of_muarls_own(domain: Domain) -> None:
+    def draw(request: GenerateRequest) -> tuple[list[int], bool]:
+        said = [PUT, "Shall I note b, too?", "Done."]
+        turn = sum(message.role == "assistant" for message in request.history)
+        return ids_of(said[turn]), True
+
+    ours = await dialogue(domain, Sampler(draw), TalkingUser(["note it", "no"])).run()
+    theirs = await led(domain, plain, Sampler(draw), ["note it", "no"]).run()
+    assert ours.reward == 1.0
+    assert theirs == ours
+    assert encode_episode(theirs) == encode_episode(ours)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_whatever_an_agent_sends_its_tokens_are_exact_L1(domain: Domain, seed: int) -> None:
+    """It goes on, starts over, trims, edits, forks off sub-agents, asks twice, several at once."""
+    rng = random.Random(seed)
+
+    def draw(request: GenerateRequest) -> tuple[list[int], bool]:
+        return ids_of(
+            random.Random(request.seed).choice(["hello", PUT, "<think>so</think>there"])
+        ), True
+
+    async def wild(context: AgentContext) -> None:
+        known = [list(context.opening)]
+        for _ in range(rng.randint(1, 8)):
+            history = list(rng.choice(known))
+            act = rng.choice(["on", "on", "on", "twice", "trim", "edit", "sub", "both"])
+            if act == "trim" and len(history) > 2:
+                del history[1 : rng.randint(2, len(history) - 1)]
+            if act == "edit":
+                history.append(Message("assistant", "I never said that."))
+                history.append(Message("user", "Oh."))
+            tools = NEITHER if act == "sub" else None
+            if act == "both":
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(2):
+                        tasks.start_soon(context.generate, history)
+                continue
+            message = await context.generate(history, tools=tools)
+            if act == "twice":
+                message = await context.generate(history, tools=tools)
+            history.append(message)
+            history.extend([await context.call_tool(call) for call in message.tool_calls])
+            if not message.tool_calls:
+                history.append(await context.tell_user(message.content))
+            known.append(history)
+
+    policy = Sampler(draw)
+    episode = anyio.run(led(domain, wild, policy, ["note it"] + ["go on"] * 20, max_turns=40).run)
+    assert not episode.outcome.is_fault, episode.error
+    check_threads(episode, policy)
+
+
+@pytest.mark.anyio
+async def test_a_conversation_that_goes_on_is_one_sample_and_one_that_was_changed_a_fork(
+    domain: Domain,
+) -> None:
+    async def forking(context: AgentContext) -> None:
+        history = list(context.opening)
+        first = await context.generate(history)
+        answer = await context.tell_user(first.content)
+        await context.generate([*history, first, answer])
+        await context.generate([*history, first, Message("user", "something else")])
+        await context.generate(history, tools=NEITHER)
+
+    episode = await led(domain, forking, says("hello", "there", "you", "user")).run()
+    assert episode.outcome is Outcome.LEFT
+    assert [turn.sample for turn in episode.turns] == [0, 0, 1, 2]
+    assert episode.forks == 2
+
+
+@pytest.mark.anyio
+async def test_reasoning_that_is_not_sent_back_breaks_nothing(domain: Domain) -> None:
+    async def forgetful(context: AgentContext) -> None:
+        history = list(context.opening)
+        first = await context.generate(history)
+        assert first.reasoning
+        answer = await context.tell_user(first.content)
+        await context.generate([*history, Message("assistant", first.content), answer])
+
+    episode = await led(domain, forgetful, says("<think>so</think>hello", "there")).run()
+    assert [turn.sample for turn in episode.turns] == [0, 0]
+
+
+@pytest.mark.anyio
+async def test_calls_and_words_of_the_agents_own_are_in_the_record(domain: Domain) -> None:
+    async def willful(context: AgentContext) -> None:
+        history = list(context.opening)
+        message = await context.generate(history)
+        await context.call_tool("get", {"key": "old"})
+        await context.call_tool(message.tool_calls[0])
+        await context.tell_user("I have noted it.")
+
+    episode = await led(domain, willful, says(PUT), ["note it"]).run()
+    (turn,) = episode.turns
+    assert [call.name for call in turn.calls] == ["get", "put"]
+    assert [result.content for result in turn.results] == ["1", "ok"]
+    assert turn.said == "I have noted it."
+    assert [change.path for change in turn.changes] == ["notes.a"]
+    assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
+    assert decode_episode(encode_episode(episode)) == episode
+
+
+@pytest.mark.anyio
+async def test_notes_are_in_the_record(domain: Domain) -> None:
+    async def noting(context: AgentContext) -> None:
+        context.note(plan=["a", "b"])
+        context.note(used={"sub": 1})
+
+    episode = await led(domain, noting, says()).run()
+    assert episode.notes == {"plan": ["a", "b"], "used": {"sub": 1}}
+
+
+async def swallow(act: Callable[[], Awaitable[Any]]) -> None:
+    with suppress(Exception):
+        await act()
+
+
+@pytest.mark.anyio
+async def test_a_fault_stays_one_although_the_agent_swallows_it_L2(domain: Domain) -> None:
+    class Down:
+        policy_version = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            raise PolicyError("the engine is gone")
+
+    async def stoic(context: AgentContext) -> None:
+        await swallow(lambda: context.generate(context.opening))
+        await swallow(lambda: context.generate(context.opening))
+
+    episode = await led(domain, stoic, Down()).run()
+    assert (episode.outcome, episode.fault, episode.reward) == (
+        Outcome.INFRA_FAULT,
+        "PolicyError",
+        None,
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "words"), [(KeyError("x"), "KeyError"), (SystemExit(3), "SystemExit")]
+)
+async def test_what_an_agent_raises_is_a_fault_with_its_line(
+    domain: Domain, error: BaseException, words: str
+) -> None:
+    async def broken(context: AgentContext) -> None:
+        raise error
+
+    episode = await led(domain, broken, says()).run()
+    assert (episode.outcome, episode.fault) == (Outcome.INFRA_FAULT, "AgentError")
+    assert words in (episode.error or "")
+    assert "test_own_loop.py:" in (episode.error or "")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda c: c.tell_user("hi"), "before the policy has sampled"),
+        (lambda c: c.call_tool("get", {"key": "old"}), "before the policy has sampled"),
+    ],
+)
+async def test_what_an_agent_may_not_do_is_a_fault_that_says_why(
+    domain: Domain, act: Callable[[AgentContext], Awaitable[Any]], words: str
+) -> None:
+    async def wrong(context: AgentContext) -> None:
+        await act(context)
+
+    episode = await led(domain, wrong, says()).run()
+    assert episode.fault == "AgentError"
+    assert words in (episode.error or "")
+
+
+@pytest.mark.anyio
+async def test_a_note_that_is_no_json_is_refused(domain: Domain) -> None:
+    async def noting(context: AgentContext) -> None:
+        context.note(what=object())
+
+    episode = await led(domain, noting, says()).run()
+    assert "a note must be JSON" in (episode.error or "")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("said", "limits", "outcome"),
+    [
+        ((PUT, "Done."), {}, Outcome.COMPLETED),
+        ((LEAVE,), {}, Outcome.COMPLETED),
+        (("hello",) * 9, {"max_turns": 1}, Outcome.TRUNCATED_TURNS),
+        (("hello there user " * 9,), {"max_tokens": 4}, Outcome.TRUNCATED_LENGTH),
+        (("hello",), {"context_tokens": 8}, Outcome.TRUNCATED_CONTEXT),
+    ],
+)
+async def test_it_ends_as_muarls_own_loop_does_L4(
+    domain: Domain, said: tuple[str, ...], limits: dict[str, int], outcome: Outcome
+) -> None:
+    texts = ["note it"] if outcome is Outcome.COMPLETED else ["note it", "and then?"]
+    theirs = await led(domain, plain, says(*said), texts, **limits).run()
+    ours = await dialogue(domain, says(*said), TalkingUser(texts), **limits).run()
+    assert theirs.outcome is ours.outcome is outcome
+    assert theirs.reward == ours.reward
+
+
+@pytest.mark.anyio
+async def test_after_the_end_nothing_more_happens(domain: Domain) -> None:
+    reached = []
+
+    async def stubborn(context: AgentContext) -> None:
+        try:
+            await plain(context)
+        except DialogueOver:
+            reached.append("over")
+        try:
+            await context.call_tool("put", {"key": "b", "value": 2})
+        finally:
+            reached.append("again")
+
+    episode = await led(domain, stubborn, says(PUT, "Done."), ["note it"]).run()
+    assert reached == ["over", "again"]
+    assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
+
+
+@pytest.mark.anyio
+async def test_the_end_inside_a_task_group_of_the_agents_own_is_the_end(domain: Domain) -> None:
+    async def grouped(context: AgentContext) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(plain, context)
+
+    episode = await led(domain, grouped, says(PUT, "Done."), ["note it"]).run()
+    assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)

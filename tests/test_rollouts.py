@@ -1,0 +1,129 @@
+"""`muarl.Rollouts`: dialogues in a program of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from dialogue_kit import called, ids_of, renderer, write_notes
+
+import muarl
+from muarl import AgentContext, Rollouts, SetupError
+from muarl.domain import Domain, load_domain
+from muarl.record import Outcome, read_journal
+from muarl.spec.run import RolloutSpec
+from muarl.testing import ScriptedPolicy
+
+PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
+LIMITS = RolloutSpec(max_tokens=400, context_tokens=8_000, concurrency=3)
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory: pytest.TempPathFactory) -> Domain:
+    folder = tmp_path_factory.mktemp("notes")
+    write_notes(folder)
+    tasks = folder / "tasks.yaml"
+    tasks.write_text(tasks.read_text().replace("gold:", "turns: [{says: note it}], gold:"))
+    return load_domain(folder)
+
+
+def says(*texts: str, latency_s: float = 0.0) -> ScriptedPolicy:
+    return ScriptedPolicy(texts, ids_of, latency_s=latency_s)
+
+
+async def good(context: AgentContext) -> None:
+    await context.generate(context.opening)
+    await context.call_tool("put", {"key": "a", "value": 1})
+
+
+@pytest.mark.anyio
+async def test_groups_come_as_they_become_whole(domain: Domain) -> None:
+    policy = says(PUT, *["Done."] * 9)
+    async with Rollouts(domain, policy, renderer(), group_size=4, limits=LIMITS) as rollouts:
+        groups = [group async for group in rollouts]
+    (group,) = groups
+    assert group.key == ("train", 0, "note-1")
+    assert [episode.key.sample for episode in group.episodes] == [0, 1, 2, 3]
+    assert {episode.reward for episode in group.episodes} == {1.0}
+
+
+@pytest.mark.anyio
+async def test_an_agents_own_loop_leads_them(domain: Domain) -> None:
+    async with Rollouts(domain, says("hello"), renderer(), loop=good, limits=LIMITS) as rollouts:
+        (group,) = [group async for group in rollouts]
+    (episode,) = group.episodes
+    assert (episode.outcome, episode.reward) == (Outcome.LEFT, 1.0)
+
+
+@pytest.mark.anyio
+async def test_a_folder_is_as_good_as_a_domain_and_a_journal_has_all_first(
+    domain: Domain, tmp_path: Path
+) -> None:
+    file = tmp_path / "episodes.journal"
+    settings = {"loop": good, "group_size": 2, "journal": file, "limits": LIMITS}
+    async with Rollouts(domain.folder, says("hello"), renderer(), **settings) as rollouts:
+        async for group in rollouts:
+            on_disk = sorted(read_journal(file), key=lambda episode: episode.key.sample)
+            assert on_disk == list(group.episodes)
+
+
+@pytest.mark.anyio
+async def test_leaving_the_block_leaves_no_dialogue_alive(domain: Domain) -> None:
+    ended = []
+
+    async def endless(context: AgentContext) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(context.task.id)
+
+    async with Rollouts(domain, says("hello"), renderer(), loop=endless, group_size=3) as them:
+        while them.num_live < 3:
+            await anyio.lowlevel.checkpoint()
+    assert ended == ["note-1"] * 3
+
+
+@pytest.mark.anyio
+async def test_stopped_they_end_with_what_is_under_way(domain: Domain) -> None:
+    policy = says(PUT, *["Done."] * 9)
+    limits = LIMITS.model_copy(update={"concurrency": 1})
+    tasks = [
+        domain.tasks("train")[0].model_copy(update={"id": f"note-{number}"}) for number in range(9)
+    ]
+    async with Rollouts(domain, policy, renderer(), tasks=tasks, limits=limits) as rollouts:
+        seen = 0
+        async for _group in rollouts:
+            seen += 1
+            rollouts.stop()
+    assert 1 <= seen <= 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"tasks": "trian"}, "no split 'trian'; did you mean 'train'"),
+        ({"tasks": []}, "no tasks were given"),
+        ({"group_size": 0}, "group_size must be at least 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_begins(
+    domain: Domain, settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises(SetupError, match=words):
+        Rollouts(domain, says(), renderer(), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_they_are_opened_once_and_before_they_are_iterated_over(domain: Domain) -> None:
+    rollouts = Rollouts(domain, says("hello"), renderer(), loop=good, limits=LIMITS)
+    with pytest.raises(SetupError, match="async with"):
+        aiter(rollouts)
+    async with rollouts:
+        pass
+    with pytest.raises(SetupError, match="begun already"):
+        await rollouts.__aenter__()
+
+
+def test_the_names_are_public() -> None:
+    assert {"AgentContext", "AgentLoop", "DialogueOver", "Rollouts"} <= set(muarl.__all__)
