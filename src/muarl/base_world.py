@@ -56,14 +56,29 @@ def _document(
     if source.file is not None:
         path = located.resolve(source.file)
         try:
-            world = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8-sig")
+            world = json.loads(text, object_pairs_hook=_without_twins)
         except (OSError, ValueError, RecursionError) as error:
             raise problem(("file",), f"{source.file!r} cannot be read: {error}") from error
     else:
         assert source.python is not None  # such a spec holds exactly one source
         world = python.call(source.python, (*loc, "python"))
+    whose = "" if source.file is None else f" in {source.file!r}"
     if not isinstance(world, dict):
-        raise problem((), "the world must be a mapping at the top")
+        raise problem((), f"the world{whose} must be a mapping at the top")
     if found := json_problem(world):
-        raise problem((), f"the world must be JSON: {found}")
+        raise problem((), f"the world{whose} must be JSON: {found}")
     return world
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of a JSON file; of two equal keys JSON would silently keep the last.
+
+    Raises:
+        ValueError: A key stands twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twin = next(key for key in found if sum(key == other for other, _ in pairs) > 1)
+        raise ValueError(f"the key {twin!r} stands twice in one mapping")
+    return found

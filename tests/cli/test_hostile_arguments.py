@@ -39,7 +39,9 @@ def test_a_setting_is_bounded(muarl: InProcess, run_file: Path, setting: str, sa
     assert len(text) < 5000
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("init", "schema")])
+@pytest.mark.parametrize(
+    "verb", [verb for verb in VERBS if verb not in ("init", "schema", "completion")]
+)
 def test_what_can_name_no_file_is_refused(muarl: InProcess, run_file: Path, verb: str) -> None:
     Path("loop").symlink_to("loop")
     needed = {

@@ -73,6 +73,7 @@ PLAN = [
     f"{EXPORT} --what episodes --out runs/episodes.jsonl --overwrite",
     f"{EXPORT} --what samples --format parquet --out runs/samples.parquet --overwrite",
     f"{EXPORT} --what samples --format hf --out runs/samples --overwrite",
+    ".venv/bin/muarl report runs/quickstart runs/handset-rollout --out runs/side-by-side.html",
     f"{EVAL} specs/overlays/perturbed.yaml --model runs/quickstart --out runs/perturbed --overwrite",
     f"{TRAIN} --set grpo.iterations=2 --set model.tiny.num_layers=2 --dry-run",
     ".venv/bin/muarl synth specs/synth.yaml --overwrite",
@@ -114,6 +115,8 @@ ELSEWHERE = {
     "scripts/install-tool-servers.sh .venv": "what `make test` has run before this",
     ".venv/bin/muarl check domains/contacts": "tests/domains/test_third_party_servers.py proves it",
     ".venv/bin/muarl check domains/tickets": "likewise",
+    ".venv/bin/muarl view runs/quickstart": "serves until Ctrl-C; tests/report/test_serving.py asks it",
+    ".venv/bin/python benchmarks/report.py --json": "takes minutes; its parts are tests/report",
     "python benchmarks/user_metrics.py --json": "its parts are tests/measure",
     "python benchmarks/quickstart.py --json": "takes half an hour; its parts are tested",
 }

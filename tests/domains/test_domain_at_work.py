@@ -60,7 +60,8 @@ def test_a_world_that_is_no_json_is_refused_at_its_place_L3(
     [
         ("{", "cannot be read"),
         ('{"a": ' + "[" * 100_000, "cannot be read: "),
-        ('{"a": NaN}', "must be JSON: a is nan"),
+        ('{"a": NaN}', "the world in 'world.json' must be JSON: a is nan"),
+        ('{"b": {"a": 1, "c": 2, "a": 3}}', "the key 'a' stands twice in one mapping"),
     ],
 )
 def test_a_world_file_that_is_no_json_is_refused(shop: Path, text: str, problem: str) -> None:
@@ -71,7 +72,8 @@ def test_a_world_file_that_is_no_json_is_refused(shop: Path, text: str, problem:
 
 
 def test_a_world_comes_from_a_file(shop: Path) -> None:
-    (shop / "world.json").write_text(json.dumps({"orders": {"W1": {"status": "é"}}}))
+    text = json.dumps({"orders": {"W1": {"status": "é"}}})
+    (shop / "world.json").write_text(text, encoding="utf-8-sig")  # as some editors do
     world_from(shop, "  file: world.json\n")
     assert plain(load_domain(shop).base) == {"orders": {"W1": {"status": "é"}}}
 

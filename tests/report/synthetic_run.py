@@ -215,6 +215,7 @@ def make_run(
         }
         for step in range(0, 700, 5)
     ]
+    lines += [{**line, "kind": "user_cold_start"} for line in lines[:9]]
     lines += [
         {
             "kind": "floor",
@@ -308,6 +309,7 @@ def iteration_line(
             "figures": {"repeats_text": 0.2 + skill / 2, "act_entropy": 0.6, "flat_groups": 0.3},
             "alarms": [f"iteration {i}: repeats{hostile}"] if i == 2 else [],
         },
+        "user_model": {"reward_mean": 0.4 + skill / 5, "rejected": i, "entropy": 0.8},
         "observed": {"live_mean": 40.0, "faults_by_kind": {f"PolicyError{hostile}": i}},
         "tool_calls": {name + hostile: count for name, count in summary.tool_calls.items()},
         "sampled_tokens_per_s": rng.uniform(5500, 7500),

@@ -12,6 +12,7 @@ from headless_chromium import Page, chromium_page, require_chromium
 from synthetic_run import make_run
 
 from muarl.report import write_report
+from muarl.report.serving import open_view
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +48,10 @@ async def ready(page: Page) -> None:
 
 async def settled(page: Page) -> None:
     """What was clicked has been drawn."""
-    await page.ask("new Promise(done => setTimeout(() => requestAnimationFrame(done), 60))")
+    await page.ask(
+        "(async () => { while (document.querySelector('[aria-busy=true]'))"
+        " await new Promise(done => setTimeout(done, 10)); })()"
+    )
 
 
 async def count(page: Page, selector: str) -> int:
@@ -116,7 +120,8 @@ async def work_with(page: Page) -> dict[str, Any]:
     )
     search = (
         "async (words) => { const i = document.querySelector('.filters input'); i.value = words;"
-        " i.dispatchEvent(new Event('input')); await new Promise(done => setTimeout(done, 100));"
+        " i.dispatchEvent(new Event('input'));"
+        " while (document.querySelector('[aria-busy=true]')) await new Promise(done => setTimeout(done, 10));"
         " return document.querySelectorAll('.list .row').length; }"
     )
     seen["found"] = [
@@ -340,3 +345,168 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
     assert "completed" in seen["tiles"]
     assert "Nothing was trained here" in seen["training"]
     assert "null" not in seen["training"]
+
+
+def visit_view(folder, look) -> dict[str, Any]:
+    """As `visit`, of the page that `muarl view` serves."""
+
+    async def go() -> dict[str, Any]:
+        async with open_view(folder) as address, chromium_page(address) as page:
+            await page.ask(
+                "(async () => { while (!document.querySelector('[data-ready]'))"
+                " await new Promise(done => setTimeout(done, 20)); })()"
+            )
+            seen = await look(page)
+            seen |= {"complaints": page.complaints, "requests": page.requests, "url": address}
+            return seen
+
+    return anyio.run(go)
+
+
+async def choose(page: Page, name: str, value: str) -> list[str]:
+    """Set a filter; the rows that are left."""
+    await page.ask(
+        f"(() => {{ const f = document.querySelector('.filters [name={name}]'); f.value = {json.dumps(value)};"
+        " f.dispatchEvent(new Event(f.tagName === 'SELECT' ? 'change' : 'input')); })()"
+    )
+    await settled(page)
+    return await page.ask("[...document.querySelectorAll('.list .row')].map(r => r.className)")
+
+
+async def until_there(page: Page, selector: str) -> None:
+    await page.ask(
+        f"(async () => {{ while (!document.querySelector({json.dumps(selector)}))"
+        " await new Promise(done => setTimeout(done, 20)); })()"
+    )
+
+
+def test_the_served_page_runs_nothing_of_a_run_either(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=4, group=3, hostile=HOSTILE)
+
+    async def look(page: Page) -> dict[str, Any]:
+        seen: dict[str, Any] = {"rows": await count(page, ".list .row")}
+        seen["failed"] = await choose(page, "verdict", "failed")
+        seen["trained"] = await choose(page, "phase", "train")
+        await page.ask("document.querySelector('.list .row').click()")
+        await settled(page)
+        await page.ask("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        for colour in ("mask", "advantage", "version"):
+            await page.ask(
+                f"(() => {{ const s = document.querySelector('.tokenkey select'); s.value = '{colour}';"
+                " s.dispatchEvent(new Event('change')); })()"
+            )
+            seen[colour] = await page.ask(
+                "[...new Set([...document.querySelectorAll('.strip .t.s')].map(t => t.className))].sort()"
+            )
+        seen["gap"] = await page.ask(
+            "document.querySelector('.tokenkey option[value=gap]').textContent"
+        )
+        await page.ask("document.querySelector('.chip:enabled').click()")
+        await until_there(page, ".columns")
+        seen["columns"] = await count(page, ".column")
+        seen["told"] = await text(page, ".column:nth-child(2) .columnhead")
+        seen["link"] = await page.ask("location.hash")
+        seen["text"] = await page.ask("document.body.innerText")
+        seen["pwned"] = await page.ask("String(window.pwned)")
+        seen["injected"] = await count(page, "img, main script, svg[onload], [onerror]")
+        seen["markup"] = await page.ask(
+            "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'made'; }"
+            " catch (error) { return error.name; } })()"
+        )
+        return seen
+
+    seen = visit_view(folder, look)
+    assert seen["pwned"] == "undefined"
+    assert seen["injected"] == 0
+    assert "<img src=x onerror=window.pwned=2>" in seen["text"]
+    # The browser itself refuses to make markup of text.
+    assert seen["markup"] == "TypeError"
+    assert [c for c in seen["complaints"] if "TrustedHTML" not in c] == []
+    assert all(r.startswith((seen["url"], "data:")) for r in seen["requests"])
+    assert seen["rows"] > len(seen["failed"]) > 0
+    assert all("failed" in row for row in seen["failed"] + seen["trained"])
+    assert seen["mask"] == ["t s masked"]
+    assert {"t s up1", "t s down1"} <= set(seen["advantage"])
+    assert all(shade.startswith("t s v") for shade in seen["version"])
+    assert seen["gap"] == "log-prob gap (not recorded)"
+    assert seen["columns"] == 2
+    assert "differs from" in seen["told"] or "the same" in seen["told"]
+    assert seen["link"].count("beside=") == 1
+
+
+def test_a_link_opens_the_same_dialogues_side_by_side_again(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)
+    keys = ["train/1/cancel-001/0", "train/0/cancel-001/0"]
+    link = f"#episode={keys[0]}&beside={keys[1]}"
+
+    async def go(address: str) -> list[str]:
+        async with chromium_page(address + link) as page:
+            await until_there(page, ".column:nth-child(2)")
+            names = (
+                "[...document.querySelectorAll('.column')].map(c => c.getAttribute('aria-label'))"
+            )
+            return await page.ask(names)
+
+    async def both() -> list[list[str]]:
+        async with open_view(folder) as address:
+            return [await go(address), await go(write_report(folder).as_uri())]
+
+    assert anyio.run(both) == [[f"Dialogue {key}" for key in keys]] * 2
+
+
+def test_several_runs_are_drawn_over_each_other_and_read_one_by_one(tmp_path):
+    require_chromium()
+    folders = [
+        make_run(tmp_path / name, iterations=3, tasks=3, group=2, seed=n, hostile=HOSTILE)
+        for n, name in enumerate(("first", "second"))
+    ]
+
+    async def go() -> dict[str, Any]:
+        page_file = write_report(folders, tmp_path / "runs.html")
+        async with chromium_page(page_file.as_uri()) as page:
+            await until_there(page, "[data-ready]")
+            seen: dict[str, Any] = {
+                "series": await page.ask(
+                    "[...document.querySelectorAll('#runs figure.card')].map(c =>"
+                    " [c.querySelector('.name').textContent, c.querySelectorAll('path.line:not(.swatch *)').length])"
+                ),
+                "rows": await page.ask(
+                    "[...document.querySelectorAll('#runs .evals tbody th')].map(t => t.textContent)"
+                ),
+            }
+            await page.ask("document.querySelectorAll('.tab')[1].click()")
+            await until_there(page, "[data-run=second][data-ready]")
+            await page.ask("document.querySelector('.list .row').click()")
+            await settled(page)
+            seen["link"] = await page.ask("location.hash")
+            seen["sections"] = await count(page, "#summary, #training, #episodes")
+            seen["pwned"] = await page.ask("String(window.pwned)")
+            seen["complaints"] = page.complaints
+            return seen
+
+    seen = anyio.run(go)
+    assert seen["complaints"] == []
+    assert seen["pwned"] == "undefined"
+    assert seen["rows"] == ["first", "second"]
+    names = [name for name, _ in seen["series"]]
+    assert names[:2] == ["Reward", "Validation success"]
+    assert all(lines == 2 for _, lines in seen["series"])
+    assert seen["link"].startswith("#run=second&episode=")
+    assert seen["sections"] == 3
+
+
+def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)
+
+    async def look(page: Page) -> dict[str, Any]:
+        await page.resize(390, 800)
+        wide = (
+            "[document.documentElement.scrollWidth, ...[...document.querySelectorAll('.reader, .dialogue,"
+            " .bubble, .card, .filters, .list')].map(e => Math.ceil(e.getBoundingClientRect().right))]"
+        )
+        return {"widest": max(await page.ask(wide))}
+
+    assert visit(folder, look)["widest"] <= 390

@@ -81,6 +81,31 @@ def test_only_who_has_the_address_and_names_this_host_is_answered(run):
     anyio.run(go)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
+        b"GET http://127.0.0.1:PORT/run HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nHost: evil.test\r\n\r\n",
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"CONNECT evil.test:443 HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
+        b"\x16\x03\x01\x00\xa5\r\n\r\n",
+    ],
+)
+def test_odd_requests_are_refused_and_the_next_is_answered(run, asked):
+    async def go() -> None:
+        async with asking(run) as ask:
+            port = int(ask.address.split(":")[2].split("/")[0])
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                await stream.send(asked.replace(b"PORT", str(port).encode()))
+                with anyio.fail_after(10):
+                    answer = await stream.receive()
+            assert answer.split(b" ")[1] in (b"400", b"403", b"404", b"405", b"421"), answer
+            assert (await ask("run"))[0] == 200
+
+    anyio.run(go)
+
+
 def test_it_listens_on_the_loopback_only_and_closes(run):
     async def go() -> str:
         async with open_view(run) as address:

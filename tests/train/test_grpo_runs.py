@@ -19,6 +19,7 @@ from muarl.errors import NonFiniteLoss
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.policy.torch_engine import Engine, Row
 from muarl.record import EpisodeKey, read_journal
+from muarl.record.learned import read_learned
 from muarl.spec import load_run
 from muarl.testing.vllm_serve import vllm_servers
 from muarl.train.grpo import TrainingSet, training_set
@@ -77,6 +78,9 @@ def test_three_iterations_stay_on_policy_across_weight_syncs(
         assert observed["sampled_tokens"] == observed["kept_tokens"] == pytest.approx(tokens)
         if engine != "embedded":
             assert line["sync_gap"] <= TOLERANCE[engine]
+        assert set(line["distinct"]) == {"1", "2", "3"}
+        assert line["tool_errors"].keys() == line["tool_calls"].keys()
+    _each_episode_says_what_it_taught(tmp_path / "out", TOLERANCE[engine])
 
     # The weights did move, by more than rounding: agreement above is not that of a frozen model.
     before, after = load_model(tmp_path / "out/cold_start"), load_model(tmp_path / "out/model")
@@ -89,6 +93,22 @@ def test_three_iterations_stay_on_policy_across_weight_syncs(
         for span in sample.spans
     }
     assert versions == {0, 1, 2}
+
+
+def _each_episode_says_what_it_taught(run: Path, tolerance: float) -> None:
+    learned = read_learned(run / "learned.jsonl")
+    episodes = [e for e in read_journal(run / "episodes.journal") if e.key.trains]
+    assert learned.keys() == {str(e.key) for e in episodes if e.reward is not None}
+    looked_at = 0
+    for episode in episodes:
+        found = learned[str(episode.key)]
+        assert len(found.turns) == len(episode.turns)
+        for sample, logprobs in zip(episode.samples, found.trainer_logprobs, strict=False):
+            if logprobs is not None:
+                looked_at += 1
+                assert logprobs == pytest.approx(sample.logprobs, abs=tolerance)
+    assert looked_at > 0
+    assert any(any(found.turns) for found in learned.values())
 
 
 def test_all_pieces_at_once_run_and_show_in_the_log(tmp_path: Path) -> None:

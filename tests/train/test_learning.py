@@ -48,7 +48,7 @@ class Pupil:
     def learn(self, *advantages: float, iteration: int = 0) -> Learned:
         samples = random_samples(len(advantages))
         keys: list[EpisodeKey] = [build_key("task", number) for number in range(len(samples))]
-        found = TrainingSet(samples, list(advantages), keys, Counter(), [])
+        found = TrainingSet(samples, list(advantages), keys, Counter(), {})
         return self.learner.learn_from(found, iteration, lr=1e-2, rng=random.Random(0))
 
     def weights(self) -> dict[str, torch.Tensor]:
@@ -94,7 +94,7 @@ def test_turns_of_one_episode_that_differ_are_a_signal() -> None:
     pupil = Pupil(kl_coef=0.1)
     (sample,) = random_samples(1)
     turns = [1.0] * (sample.num_sampled - 1) + [-1.0]
-    found = TrainingSet([sample], [turns], [build_key("task", 0)], Counter(), [])
+    found = TrainingSet([sample], [turns], [build_key("task", 0)], Counter(), {})
     learned = pupil.learner.learn_from(found, 0, lr=1e-2, rng=random.Random(0))
     assert (learned.idle, len(learned.updates)) == (0, 1)
 

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from muarl.record import Episode, read_at, read_stored
+from muarl.record.learned import Learned
 from muarl.report.choose import by_importance, in_reading_order, phases_in_order
 from muarl.report.forms import dialogue_form, samples_form, tools_form
-from muarl.report.learned import Learned
 from muarl.report.rows import VERDICTS, Row, columns, row_of
 
 PAGE_BYTES = 12_000_000

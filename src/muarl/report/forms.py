@@ -14,7 +14,7 @@ import msgspec
 
 from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, Sample, Turn, UserReply
-from muarl.report.learned import Learned
+from muarl.record.learned import Learned
 from muarl.report.rows import verdict
 from muarl.world import Change
 

@@ -30,7 +30,8 @@ _TABLE = """
 CREATE TABLE episodes (
   id TEXT PRIMARY KEY, number INTEGER, start INTEGER, phase TEXT, iteration INTEGER, task TEXT,
   sample INTEGER, persona TEXT, user TEXT, verdict TEXT, outcome TEXT, reward REAL, above REAL,
-  turns INTEGER, tokens INTEGER, version INTEGER, tools TEXT, errors INTEGER, said TEXT);
+  turns INTEGER, tokens INTEGER, version INTEGER, tools TEXT, errors INTEGER);
+CREATE TABLE texts (id TEXT PRIMARY KEY, said TEXT) WITHOUT ROWID;
 CREATE INDEX groups ON episodes (phase, iteration, task);
 CREATE INDEX tasks ON episodes (task);
 """
@@ -109,6 +110,7 @@ class EpisodeIndex:
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _TABLE)
         self._end = 0
         self._count = 0
+        self._facets: tuple[int, dict[str, Any]] = (-1, {})
 
     def close(self) -> None:
         """Let the file go."""
@@ -126,7 +128,9 @@ class EpisodeIndex:
         if self._journal.stat().st_size < self._end:  # another run began in the same folder
             with self._lock:
                 self._db.execute("DELETE FROM episodes")
+                self._db.execute("DELETE FROM texts")
                 self._end = self._count = 0
+                self._facets = (-1, {})
         taken: list[Stored] = []
         for stored in read_stored(self._journal, after=self._end):
             taken.append(stored)
@@ -134,6 +138,7 @@ class EpisodeIndex:
                 break
         if not taken:
             return False
+        texts = [(str(s.episode.key), text_of(dialogue_form(s.episode))) for s in taken]
         values = [
             _values(stored, number) for number, stored in enumerate(taken, start=self._count + 1)
         ]
@@ -141,6 +146,7 @@ class EpisodeIndex:
             self._db.execute("BEGIN")
             marks = ", ".join("?" * len(values[0]))
             self._db.executemany(f"INSERT OR REPLACE INTO episodes VALUES ({marks})", values)
+            self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", texts)
             self._db.execute(_ABOVE, (self._count,))
             self._db.execute("COMMIT")
             self._end, self._count = taken[-1].end, self._count + len(taken)
@@ -157,6 +163,9 @@ class EpisodeIndex:
 
     def facets(self) -> dict[str, Any]:
         """What the episodes can be filtered by, and how many there are."""
+        count = self._count
+        if self._facets[0] == count:
+            return self._facets[1]
         found: dict[str, Any] = {"total": self._ask("SELECT count(*) FROM episodes")[0][0]}
         for column in (*_SAME, "iteration"):
             rows = self._ask(f"SELECT DISTINCT {column} FROM episodes ORDER BY {column}")
@@ -164,6 +173,7 @@ class EpisodeIndex:
         found["phase"] = phases_in_order(self._phases())
         sets = self._ask("SELECT DISTINCT tools FROM episodes")
         found["tool"] = sorted({tool for (tools,) in sets for tool in tools.split("\n")[1:-1]})
+        self._facets = (count, found)
         return found
 
     def find(self, query: Query, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
@@ -242,11 +252,10 @@ def text_of(value: Any) -> str:
 def _values(stored: Stored, number: int) -> tuple[Any, ...]:
     row: Row = row_of(stored.episode)
     tools = "\n".join(["", *row.tools, ""]) if row.tools else ""
-    said = text_of(dialogue_form(stored.episode))
     return (
         *(row.id, number, stored.start, row.phase, row.iteration, row.task, row.sample, row.persona),
         *(row.user, row.verdict, row.outcome, row.reward, None, row.turns, row.tokens, row.version),
-        *(tools, row.errors, said),
+        *(tools, row.errors),
     )  # fmt: skip
 
 
@@ -282,6 +291,11 @@ def _where(query: Query) -> tuple[str, tuple[Any, ...]]:
             add("above < ?", -_LEVEL)
         case "level":
             add("abs(above) <= ?", _LEVEL)
-    for word in query.text.lower().split():
-        add("(instr(said, ?) OR instr(lower(id), ?))", word, word)
+    words = query.text.lower().split()
+    if words:
+        held = " AND ".join(["(instr(said, ?) OR instr(lower(id), ?))"] * len(words))
+        add(
+            f"id IN (SELECT id FROM texts WHERE {held})",
+            *(w for word in words for w in (word, word)),
+        )
     return " AND ".join(tests), tuple(values)

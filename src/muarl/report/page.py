@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from muarl.errors import RecordError, SetupError
+from muarl.record.learned import FILE as LEARNED
+from muarl.record.learned import read_learned
 from muarl.record.placing import placed
 from muarl.record.saving import saving
 from muarl.report.differing import differing_settings
 from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
 from muarl.report.html_page import html_page
-from muarl.report.learned import FILE as LEARNED
-from muarl.report.learned import read_learned
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
@@ -107,6 +107,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
             {
                 "run": about(folder, episodes.domain) | {"name": names[at]},
                 "cold_start": folder.lines["cold_start"],
+                "user_cold_start": folder.lines["user_cold_start"],
                 "iterations": folder.lines["iteration"],
                 "validations": folder.lines["validation"],
                 "evals": [*folder.lines["eval"], *folder.lines["rollout"]],

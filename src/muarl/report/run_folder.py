@@ -6,7 +6,7 @@ The folder's form:
     versions.json         any JSON object
     metrics.jsonl         one JSON object a line; its `kind` says what it holds
     episodes.journal      finished episodes
-    learned.jsonl         what updates made of single episodes, see `muarl.report.learned`
+    learned.jsonl         what updates made of single episodes, see `muarl.record.learned`
     grid.json             of a grid: what was found
     model/                tokenizer.json and, once saved, model.safetensors
 
@@ -15,12 +15,13 @@ missing; the report says so.
 
 Kinds of metric lines, all fields optional:
 
-    cold_start   step, loss, lr, held_out_loss where it was measured
+    cold_start   step, loss, lr, held_out_loss where it was measured; user_cold_start likewise
     iteration    iteration, reward_mean, reward_low, reward_high, groups_all_pass, groups_mixed,
                  groups_all_fail, kl, entropy, ratio_max, first_ratio_max, clip_fraction, grad_norm,
                  max_logprob_gap, sync_gap, turns_mean, response_tokens_mean,
-                 tool_calls {tool: calls per episode}, sampled_tokens_per_s, wall_s, rollout_s,
-                 faults, fork_rate, token_drift, policy_version, observed
+                 tool_calls {tool: calls per episode}, tool_errors {tool: share of its calls},
+                 distinct {n: share of n-grams that are new}, sampled_tokens_per_s, wall_s, rollout_s,
+                 faults, fork_rate, token_drift, policy_version, users, user_model, observed
     eval         phase ("base", "cold", "final"), temperature, observed, and the fields of an
                  EvalSummary; the first line's temperature is the headline's
     rollout      phase ("rollout"), and the rest as of eval
@@ -44,10 +45,20 @@ from ruamel.yaml.error import YAMLError
 
 from muarl.errors import RecordError
 
-_KINDS = ("cold_start", "iteration", "validation", "eval", "floor", "overlap", "rollout")
+_KINDS = (
+    "cold_start",
+    "user_cold_start",
+    "iteration",
+    "validation",
+    "eval",
+    "floor",
+    "overlap",
+    "rollout",
+)
 _TOLD_BY = {
     "overlap": "against",
     "cold_start": "step",
+    "user_cold_start": "step",
     "iteration": "iteration",
     "validation": "iteration",
 }

@@ -30,11 +30,11 @@ from msgspec import structs
 from muarl.errors import MuarlError, RecordError, SetupError
 from muarl.own_folder import own_folder
 from muarl.record import read_at
+from muarl.record.learned import FILE as LEARNED
+from muarl.record.learned import Learned, read_learned
 from muarl.report.forms import dialogue_form, samples_form, tools_form
 from muarl.report.html_page import html_page
 from muarl.report.index import EpisodeIndex, Query
-from muarl.report.learned import FILE as LEARNED
-from muarl.report.learned import Learned, read_learned
 from muarl.report.page import about
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
@@ -241,7 +241,9 @@ def _guarded(token: str) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         port = request.transport and request.transport.get_extra_info("sockname")[1]
-        first = request.raw_path.split("/")[1].encode("utf-8", "surrogateescape")
+        first = (
+            request.raw_path.removeprefix("/").partition("/")[0].encode("utf-8", "surrogateescape")
+        )
         if request.headers.getall("Host", []) not in ([f"{_HOST}:{port}"], [f"localhost:{port}"]):
             response: web.StreamResponse = web.Response(status=421, text="not the host you ask for")
         elif not hmac.compare_digest(first, expected):

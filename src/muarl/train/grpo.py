@@ -35,15 +35,17 @@ class TrainingSet(NamedTuple):
     advantages: list[Advantage]
     owners: list[EpisodeKey]
     dropped: Counter[str]
-    credited: list[Credited]
+    credited: dict[EpisodeKey, Credited]
 
     def credit_metrics(self) -> dict[str, float]:
         """For the run's log: share of turns that the credit moved from their episode's advantage.
 
         Beside it by how much, on average, and the average size of those advantages.
         """
-        gaps = [abs(turn - found.outcome) for found in self.credited for turn in found.turns]
-        sizes = [abs(found.outcome) for found in self.credited for _ in found.turns]
+        gaps = [
+            abs(turn - found.outcome) for found in self.credited.values() for turn in found.turns
+        ]
+        sizes = [abs(found.outcome) for found in self.credited.values() for _ in found.turns]
         if not gaps:
             return {}
         return {
@@ -71,7 +73,7 @@ def training_set(
         penalties: Taken from the rewards before the baseline, such as a divergence's.
         measured: Of the episodes' turns, for credits that need more than the record.
     """
-    found = TrainingSet([], [], [], Counter(), [])
+    found = TrainingSet([], [], [], Counter(), {})
     in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
     for group in groups:
         rewards = [
@@ -81,7 +83,7 @@ def training_set(
         for episode, credited in zip(group.episodes, shared_out, strict=True):
             if credited is None:
                 continue
-            found.credited.append(credited)
+            found.credited[episode.key] = credited
             if not in_loss and not any(credited.turns):
                 continue
             if why := _why_dropped(episode, spec):
@@ -159,6 +161,7 @@ def round_metrics(groups: Sequence[Group]) -> dict[str, Any]:
     reward = mean_share({task: r for task, r in by_task.items() if r})
     spreads = [{e.reward for e in group.episodes if e.reward is not None} for group in groups]
     calls = Counter(name for e in scored for name, _, _ in e.calls())
+    errors = Counter(name for e in scored for name, _, is_error in e.calls() if is_error)
     return {
         "episodes": len(episodes),
         "faults": len(episodes) - len(scored),
@@ -172,9 +175,41 @@ def round_metrics(groups: Sequence[Group]) -> dict[str, Any]:
         "response_tokens_mean": fmean(e.num_sampled for e in scored) if scored else None,
         "sampled_tokens": sum(e.num_sampled for e in scored),
         "tool_calls": {name: count / len(scored) for name, count in sorted(calls.items())},
+        "tool_errors": {name: errors[name] / count for name, count in sorted(calls.items())},
+        "distinct": distinct_ngrams(scored),
         "outcomes": dict(Counter(e.outcome.value for e in episodes)),
         "fork_rate": fmean(e.forks for e in scored) if scored else None,
     }
+
+
+_NGRAMS = (1, 2, 3)
+_COUNTED = 20_000
+"""Sampled tokens of an iteration in which n-grams are counted: the share of new ones falls with the
+length of a text, so that only stretches of equal length can be compared."""
+
+
+def distinct_ngrams(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Share of the n-grams of sampled ids that are the first of their kind (Li et al., 1510.03055).
+
+    N-grams lie within one message; messages are counted until there are enough tokens.
+
+    Example:
+        Messages [5, 6, 5] and [5, 6] have the 1-grams 5 6 5 5 6, of which two are new: 0.4; and the
+        2-grams 56 65 56: 0.67.
+    """
+    messages: list[tuple[int, ...]] = []
+    left = _COUNTED
+    for sample in (sample for episode in episodes for sample in episode.samples):
+        for start, end in sample.messages():
+            if left > 0:
+                messages.append(tuple(sample.token_ids[start : min(end, start + left)]))
+                left -= end - start
+    found: dict[str, float] = {}
+    for n in _NGRAMS:
+        grams = [ids[at : at + n] for ids in messages for at in range(len(ids) - n + 1)]
+        if grams:
+            found[str(n)] = len(set(grams)) / len(grams)
+    return found
 
 
 def update_metrics(updates: Sequence[GrpoMetrics]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from muarl.kernel.step import Trainer
 from muarl.spec import GrpoSpec, TaskSpec
 from muarl.train.at_work import RunAtWork
 from muarl.train.grpo import round_metrics, token_drift, update_metrics
+from muarl.train.learned_from import learned_line
 from muarl.train.learning import Learned, Learner
 from muarl.train.lineup import Lineup
 from muarl.train.measuring import answers_told, items_done
@@ -190,6 +191,7 @@ class _Iterations:
         if hers is not None:
             figures["user_model"] = hers
         self._log(number, figures)
+        at.folder.log_learned(learned_line(number, batch.groups, learned))
         self._began()
         await self._save(number + 1)
         return await self._validation.goes_on(number + 1)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-from muarl.credit import Measured
+from muarl.credit import Credited, Measured
 from muarl.errors import NonFiniteLoss
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.step import Advantage, GrpoMetrics, Trainer
-from muarl.record import Sample
+from muarl.record import EpisodeKey, Sample
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import UpdateSpec
 from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
@@ -59,6 +59,8 @@ class Learned:
         credit: What the credit of turns made of the episodes' advantages.
         mismatch: Of sampler and trainer at the same weights; None where nothing was sampled by them.
         lags: Trained tokens by how many versions they lag behind.
+        credited: What each episode earned, and each of its turns.
+        looked_at: Samples with the trainer's log-probs of them, before the update.
     """
 
     updates: list[GrpoMetrics] = field(default_factory=list)
@@ -69,6 +71,8 @@ class Learned:
     credit: Mapping[str, float] = field(default_factory=dict)
     mismatch: Mismatch | None = None
     lags: dict[int, int] = field(default_factory=dict)
+    credited: Mapping[EpisodeKey, Credited] = field(default_factory=dict)
+    looked_at: list[tuple[Sample, list[float]]] = field(default_factory=list)
 
     def lag_metrics(self) -> dict[str, Any]:
         """For the run's log."""
@@ -152,20 +156,23 @@ class Learner:
         ours = found.samples if in_loss else found.samples[:_LOOKED_AT]
         theirs, gaps = self._referenced(ours)
         tokens = sum(s.num_sampled for s in ours)
+        compared = mismatch(
+            self.trainer.model,
+            found.samples,
+            version=iteration,
+            temperature=self._temperature,
+            most=_LOOKED_AT,
+            kernel=self.trainer.kernel,
+            ranks=self.trainer.ranks,
+        )
         learned = Learned(
             divergence=math.fsum(gaps) / tokens if tokens else None,
             dropped=found.dropped,
             credit=found.credit_metrics(),
             lags=lags(found.samples, iteration),
-            mismatch=mismatch(
-                self.trainer.model,
-                found.samples,
-                version=iteration,
-                temperature=self._temperature,
-                most=_LOOKED_AT,
-                kernel=self.trainer.kernel,
-                ranks=self.trainer.ranks,
-            ),
+            mismatch=None if compared is None else compared.found,
+            credited=found.credited,
+            looked_at=[] if compared is None else compared.pairs(found.samples),
         )
         old = None
         if spec.correction is not None:

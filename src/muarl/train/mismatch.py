@@ -8,6 +8,7 @@ did not arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -34,6 +35,25 @@ class Mismatch(msgspec.Struct, frozen=True):
     tokens: int
 
 
+class Compared(NamedTuple):
+    """What a comparison found, and by what.
+
+    Attributes:
+        found: Over all tokens of the present weights.
+        samples: Positions of the samples that were looked at.
+        logprobs: The trainer's, of each of their sampled tokens.
+    """
+
+    found: Mismatch
+    samples: list[int]
+    logprobs: list[list[float]]
+
+    def pairs(self, samples: Sequence[Sample]) -> list[tuple[Sample, list[float]]]:
+        """The samples that were looked at, of those that were given, with their log-probs."""
+        looked_at = (samples[number] for number in self.samples)
+        return list(zip(looked_at, self.logprobs, strict=True))
+
+
 def mismatch(
     model: PreTrainedModel,
     samples: Sequence[Sample],
@@ -43,7 +63,7 @@ def mismatch(
     most: int,
     kernel: KernelSpec | None = None,
     ranks: Ranks = ALONE,
-) -> Mismatch | None:
+) -> Compared | None:
     """Compare the sampler's log-probs with the trainer's.
 
     Args:
@@ -58,9 +78,14 @@ def mismatch(
     Returns:
         None where no token was sampled by these weights.
     """
-    chosen = [s for s in samples if any(span.policy_version == version for span in s.spans)][:most]
-    if not chosen:
+    looked_at = [
+        number
+        for number, sample in enumerate(samples)
+        if any(span.policy_version == version for span in sample.spans)
+    ][:most]
+    if not looked_at:
         return None
+    chosen = [samples[number] for number in looked_at]
     trainer = sample_logprobs(model, chosen, temperature=temperature, kernel=kernel, ranks=ranks)
     pairs = [
         pair
@@ -69,7 +94,8 @@ def mismatch(
     ]
     theirs, ours = torch.tensor(pairs, dtype=torch.float64).unbind(1)
     kl = divergence(theirs, ours, estimator="k3").mean().item()
-    return Mismatch(kl, (ours - theirs).abs().max().item(), len(pairs))
+    found = Mismatch(kl, (ours - theirs).abs().max().item(), len(pairs))
+    return Compared(found, looked_at, trainer)
 
 
 def _of_version(

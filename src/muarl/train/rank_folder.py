@@ -15,6 +15,7 @@ from typing import Any
 
 from muarl.record import JournalWriter, read_journal
 from muarl.record.codec import encode_episode
+from muarl.record.learned import LearnedLine
 from muarl.record.saving import saving
 from muarl.train.batch_log import BatchLog
 from muarl.train.plan import BatchRecord
@@ -42,6 +43,10 @@ class FollowerFolder(RunFolder):
     def log(self, kind: str, **fields: Any) -> None:
         """Remember a line that the first rank appends to the metrics."""
         self._lines.append({"kind": kind, **fields})
+
+    def log_learned(self, line: LearnedLine) -> None:
+        """The first rank writes it."""
+        del line
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The metrics so far."""

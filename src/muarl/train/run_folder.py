@@ -8,6 +8,7 @@ metrics.jsonl        one JSON object per line; see `log`
 now.json             where it stands, once a second, for `muarl top`
 log.jsonl            what happened to groups and attempts, one JSON object per line
 episodes.journal     every episode, before it is used
+learned.jsonl        what updates made of single episodes; see `muarl.record.learned`
 batches.jsonl        what each update was made from, before it was made
 model/               the tokenizer and the newest weights, in Hugging Face form
 cold_start/          the same of the weights that GRPO began with
@@ -44,6 +45,8 @@ from muarl.observe.sinks import Sinks
 from muarl.record.claim import LOCK, claimed
 from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
+from muarl.record.learned import FILE as LEARNED
+from muarl.record.learned import LearnedLine, append_learned
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
 from muarl.train.batch_log import BatchLog
@@ -275,6 +278,14 @@ class RunFolder:
             file.write(text + "\n")
         if self.sinks is not None:
             self.sinks.write(line)
+
+    def log_learned(self, line: LearnedLine) -> None:
+        """Write down what an update was made from, episode by episode.
+
+        Raises:
+            RecordError: The disk refused.
+        """
+        append_learned(self.path / LEARNED, line)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The metrics so far; a torn last line is left out.

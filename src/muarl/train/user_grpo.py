@@ -47,7 +47,7 @@ def user_training_set(groups: Sequence[Group], spec: UserGrpoSpec, *, version: i
     """
     earned = [found for group in groups for found in _earned(group, version)]
     advantages = group_advantages([found.reward for found in earned], baseline=spec.baseline)
-    found = TrainingSet([], [], [], Counter(), [])
+    found = TrainingSet([], [], [], Counter(), {})
     in_loss = spec.kl_coef > 0
     for (key, samples, _), advantage in zip(earned, advantages, strict=True):
         if advantage is not None and (advantage != 0.0 or in_loss):

@@ -1,7 +1,7 @@
 // All episodes: a list with filters, and what is opened of it. A source finds and opens them: the page
 // itself (embedded.js), or the server of `muarl view` (served.js).
 
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 const EMPTY_QUERY = { phase: "", verdict: "", outcome: "", persona: "", user: "", tool: "", iteration: "", above: "", least: "", most: "", text: "", order: "" };
 const VERDICT_NAMES = { passed: "1: passed", failed: "below 1: failed", fault: "none: fault" };
 const ABOVE_NAMES = { above: "better than its group", below: "worse than its group", level: "as its group" };
@@ -28,15 +28,19 @@ function episodesSection(source, name) {
   };
   const show = async (focus) => {
     const turn = ++state.opening;
+    reader.setAttribute("aria-busy", "true");
     mark();
     let all;
     try {
       all = await Promise.all([state.open, ...state.beside].map((id) => source.open(id)));
     } catch (error) {
-      if (turn === state.opening) reader.replaceChildren(h("p", { class: "empty" }, error.message));
+      if (turn !== state.opening) return;
+      reader.replaceChildren(h("p", { class: "empty" }, error.message));
+      reader.setAttribute("aria-busy", "false");
       return;
     }
     if (turn !== state.opening) return;  // another one was opened meanwhile
+    reader.setAttribute("aria-busy", "false");
     viewer.classList.toggle("comparing", all.length > 1);
     const siblings = siblingsView(all[0], state.beside, toggle);
     const back = h("button", { type: "button", class: "small", on: { click: () => { state.beside = []; show(true); } } }, "← back to the list");
@@ -67,14 +71,16 @@ function episodesSection(source, name) {
   };
   const refresh = async (from = 0) => {
     const turn = ++state.asked;
+    list.setAttribute("aria-busy", "true");
     let found;
     try {
       found = await source.find(state.query, from, ROWS_AT_ONCE, (note) => { count.textContent = note; });
     } catch (error) {
-      count.textContent = error.message;
+      if (turn === state.asked) count.textContent = error.message;
       return;
     }
     if (turn !== state.asked) return;
+    list.setAttribute("aria-busy", "false");
     list.querySelector(".morerows")?.remove();
     if (!from) { buttons.clear(); list.replaceChildren(); }
     draw(found.rows, from);
@@ -109,6 +115,7 @@ function episodesSection(source, name) {
     } else if (state.rows.length) {
       await open((state.rows.find((row) => row.readable !== false) || state.rows[0]).id, false);
     }
+    performance.mark("ready");
     section.dataset.ready = "";
   };
   // What is packed in the page lies behind this script.

@@ -1,7 +1,7 @@
 // Evaluations in full: pass^k, metrics, users, where dialogues ended, and the grid of policies and users.
 
 function evaluationsSection(data) {
-  const parts = [passTable(data.evals), metricsTable(data.evals), usersTable(data.evals), endingsTable(data.evals), gridParts(data.grid)].flat().filter(Boolean);
+  const parts = [passTable(data.evals), metricsTable(data.evals), usersTable(data.evals), toolsTable(data.evals), endingsTable(data.evals), gridParts(data.grid)].flat().filter(Boolean);
   return parts.length ? h("section", { id: "evaluations" }, h("h2", {}, "Evaluations in full"), h("div", { class: "tables" }, parts)) : "";
 }
 
@@ -19,10 +19,17 @@ function titled(title, heads, rows, note) {
 }
 
 function passTable(evals) {
-  const ks = [...new Set(evals.flatMap((line) => Object.keys(line.pass_hat || {})))].sort((a, b) => a - b);
-  const told = evals.filter((line) => Object.keys(line.pass_hat || {}).length);
-  return titled("pass^k", ["", ...ks.map((k) => `k = ${k}`)], ks.length ? told.map((line) => [lineName(line), ...ks.map((k) => scoreText(line.pass_hat[k]))]) : [],
-    "The chance that k dialogues on one task all succeed.");
+  const kinds = [["pass_at", "pass@k"], ["pass_hat", "pass^k"]];
+  const ks = [...new Set(evals.flatMap((line) => kinds.flatMap(([key]) => Object.keys(line[key] || {}))))].sort((a, b) => a - b);
+  const rows = evals.flatMap((line) => kinds.filter(([key]) => Object.keys(line[key] || {}).length)
+    .map(([key, name]) => [`${name}, ${lineName(line)}`, ...ks.map((k) => (line[key][k] ? scoreText(line[key][k]) : "–"))]));
+  return titled("Several trials of a task", ["", ...ks.map((k) => `k = ${k}`)], rows,
+    "pass@k: the chance that one of k dialogues on a task succeeds; pass^k: that all of them do.");
+}
+
+function toolsTable(evals) {
+  const names = [...new Set(evals.flatMap((line) => Object.keys(line.tool_calls || {})))].sort();
+  return titled("Tool calls per dialogue", ["", ...evals.map(lineName)], names.map((name) => [name || "(unreadable)", ...evals.map((line) => number(line.tool_calls?.[name] ?? 0))]));
 }
 
 function metricsTable(evals) {
@@ -52,7 +59,7 @@ function gridParts(grid) {
   const difference = (one) => [`${one.of} − ${one.minus}`, one.beside, intervalText(one.success, signedPercent)];
   const most = Math.max(0, ...grid.cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
   return [
-    titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; darker is more."),
+    titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; the stronger the colour, the more."),
     most > 1 && titled(`pass^${most}, policies by users`, ["", ...users], policies.map((policy) => [policy, ...users.map((user) => scoreText(cellOf(policy, user)?.pass_hat?.[most]))])),
     titled("Policies compared", ["", "with user", "success"], (grid.policies || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),
     titled("Users compared", ["", "of policy", "success"], (grid.users || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),

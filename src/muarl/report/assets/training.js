@@ -16,6 +16,8 @@ function trainingSection(data) {
   }
   const cold = coldStartChart(data.cold_start);
   if (cold) section.append(h("h3", {}, "Cold start"), h("div", { class: "charts" }, cold));
+  const hers = coldStartChart(data.user_cold_start);
+  if (hers) section.append(h("h3", {}, "Cold start of the user"), h("div", { class: "charts" }, hers));
   section.append(numbersTable(lines) || "", downloads(data));
   return section;
 }
@@ -97,6 +99,8 @@ function chartGroups(lines, validations) {
     ]],
     ["Users", OF_USERS.map(([title, series, note]) => ({ title, note, domain: title.startsWith("What") ? undefined : [0, 1],
       series: series.map(([name, key]) => ({ name, values: lines.map((line) => line.users?.figures?.[key]) })) }))],
+    ["The user who is trained", [["Her reward", "reward_mean", "Highest where half of a group's dialogues succeed."], ["Groups that are even", "groups_even"], ["Messages thrown away", "rejected", "By her guard, before anybody read them."],
+      ["Her entropy", "entropy"], ["Her gradient norm", "grad_norm"]].map(([title, key, note]) => ({ title, note, series: [{ name: "", values: within("user_model", key) }] }))],
     ["Throughput and faults", [
       { title: "Sampled tokens per second", series: one("sampled_tokens_per_s") },
       { title: "Seconds per iteration", series: [["all", "wall_s"], ["rollouts", "rollout_s"], ["learning", "learn_s"], ["weight sync", "sync_s"]].map(([name, key]) => ({ name, values: of(key) })) },
