@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 from muarl.compat.conformance import Tally, UpstreamData, records
+from muarl.errors import RecordError
 
 FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
 
@@ -33,9 +34,13 @@ def main() -> int:
         return 2
     data = UpstreamData(args.data or args.fixtures / "data")
     tally = Tally()
-    for place, record in records(args.fixtures):
-        if str(record.get("benchmark")).startswith(args.only):
-            tally.add(place, record, data)
+    try:
+        for place, record in records(args.fixtures):
+            if str(record.get("benchmark")).startswith(args.only):
+                tally.add(place, record, data)
+    except RecordError as error:
+        print(error, file=sys.stderr)
+        return 1
     summary = tally.summary()
     print(json.dumps(summary, indent=None if args.json else 2))
     return 0

@@ -1,6 +1,10 @@
+import atexit
+import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,11 @@ slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow
 settings.register_profile("same", derandomize=True, database=None, **slow_machine)
 settings.register_profile("search", print_blob=True, **slow_machine)
 settings.load_profile("same")
+
+
+# Tasks that one test composed the next one finds, in processes that tests start too; not in a home.
+os.environ["MUARL_TASK_CACHE"] = tempfile.mkdtemp(prefix="muarl-tasks-")
+atexit.register(shutil.rmtree, os.environ["MUARL_TASK_CACHE"], ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

@@ -1,66 +1,41 @@
-"""The airline's expert: serves travellers by the rules, with bad habits on request.
-
-It is not told the task. Habits, each with a rate, make the demonstrations of a cold start imperfect in
-the ways that reinforcement learning is to mend:
-
-- `skip_confirm`  does not ask for a yes;
-- `quit`          says it is done without having done it;
-- `comply`        keeps only those rules that the tools know.
-"""
+"""The airline's expert: serves travellers by the rules, with bad habits on request. It is not told the task."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from muarl.agent_script import AgentScript, Talk, ToolRefused
-from muarl.spec import TaskSpec
+from muarl.agent_script import Talk
+from muarl.clerk import Clerk, Refused
 
 from .offers import chosen, fare_of
-from .reading import BORN, CODES, TRAVELLER, YES, Wish, code_in, read
+from .reading import BORN, CODES, TRAVELLER, Wish, code_in, read
 from .world import BAG_PRICE, INSURANCE_PRICE, NOW, Record, free_bags
 
 
-class Refused(Exception):
-    """The rules forbid it; says which."""
-
-
-class Expert(AgentScript):
+class Expert(Clerk[Wish]):
     """Plays the airline for one dialogue."""
 
-    habits = frozenset({"skip_confirm", "quit", "comply"})
+    _me: Record
 
-    def __init__(
-        self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random
-    ) -> None:
-        super().__init__(imperfections, rng)
-        del task
-        self._known: dict[str, str] = {}
-        self._me: Record = {}
-        self._is_current = False
-        self._trips: dict[str, Record] = {}
+    def read(self, heard: str) -> Wish | None:
+        return read(heard)
 
-    def script(self, heard: str) -> Talk[None]:
+    def identify(self) -> Talk[None]:
         number = TRAVELLER.search((yield from self.ask("What is your traveller number?")))
         born = BORN.search((yield from self.ask("And your date of birth?")))
         self._known = {
             "user_id": number[0] if number else "",
             "birth_date": born[0] if born else "",
         }
-        while True:
-            if not self._is_current:
-                self._me = yield from self.use("verify_traveller", **self._known)
-                self._is_current = True
-            wish = read(heard)
-            if wish is None:
-                heard = yield from self.ask("What can I do for you?")
-                continue
-            try:
-                heard = yield from getattr(self, f"_{wish.intent}")(wish)
-            except (Refused, ToolRefused) as why:
-                heard = yield from self.ask(f"Sorry, I cannot do that: {why}.")
+        self._trips: dict[str, Record] = {}
+
+    def look(self) -> Talk[None]:
+        self._me = yield from self.use("verify_traveller", **self._known)
+
+    def forget(self, changed: Mapping[str, Any]) -> None:
+        self._trips.pop(changed.get("reservation_id", ""), None)
 
     # --- what travellers want ---------------------------------------------------------------------
 
@@ -96,7 +71,7 @@ class Expert(AgentScript):
             f"{'insurance' if insurance else 'no insurance'}, {owed} euros paid with your {paid}"
         )
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "book_trip",
                 user_id=self._known["user_id"],
@@ -113,19 +88,21 @@ class Expert(AgentScript):
 
     def _cancel(self, wish: Wish) -> Talk[str]:
         trip = yield from self._trip(wish)
-        self._forbid(_is_flown(trip), "it is flown")
+        self.forbid(_is_flown(trip), "it is flown")
         fresh = NOW - datetime.fromisoformat(trip["booked_at"]) <= timedelta(hours=24)
         allowed = fresh or trip["insurance"] or trip["cabin"] == "business" or _is_cancelled(trip)
-        self._forbid(not allowed, "nothing in our rules allows it")
+        self.forbid(not allowed, "nothing in our rules allows it")
         summary = f"Cancel reservation {wish.reservation_id}{self._to(wish)}"
         return (
-            yield from self._do(summary, "cancel_reservation", reservation_id=wish.reservation_id)
+            yield from self.change(
+                summary, "cancel_reservation", reservation_id=wish.reservation_id
+            )
         )
 
     def _move(self, wish: Wish) -> Talk[str]:
         trip = yield from self._trip(wish)
-        self._forbid(trip["cabin"] == "economy", "flights in economy stay as they are")
-        self._forbid(_is_flown(trip), "it is flown")
+        self.forbid(trip["cabin"] == "economy", "flights in economy stay as they are")
+        self.forbid(_is_flown(trip), "it is flown")
         journeys = yield from self._direct(
             origin=trip["origin"], destination=trip["destination"], date=wish.date
         )
@@ -137,7 +114,7 @@ class Expert(AgentScript):
             f"{wish.day}, {best[0]['flight']}, the difference on the {wish.card}"
         )
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "change_flights",
                 reservation_id=wish.reservation_id,
@@ -154,7 +131,7 @@ class Expert(AgentScript):
             f"{owed} euros on the {wish.card}"
         )
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "change_cabin",
                 reservation_id=wish.reservation_id,
@@ -170,7 +147,7 @@ class Expert(AgentScript):
 
     def _bags(self, wish: Wish) -> Talk[str]:
         trip = yield from self._trip(wish)
-        self._forbid(_is_flown(trip), "it is flown")
+        self.forbid(_is_flown(trip), "it is flown")
         bags = trip["bags"] + wish.count
         free = free_bags(self._me["membership"], trip["cabin"]) * len(trip["passengers"])
         paid_bags = max(trip["paid_bags"], bags - free)
@@ -180,7 +157,7 @@ class Expert(AgentScript):
             f"the {wish.card}"
         )
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "add_bags",
                 reservation_id=wish.reservation_id,
@@ -194,10 +171,10 @@ class Expert(AgentScript):
         yield from self._trip(wish)
         name, new_name = wish.names
         same = [old[:4] == new[:4] for old, new in zip(name.split(), new_name.split(), strict=True)]
-        self._forbid(not any(same), "who flies cannot be changed")
+        self.forbid(not any(same), "who flies cannot be changed")
         summary = f"{name} in reservation {wish.reservation_id}{self._to(wish)} becomes {new_name}"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "correct_name",
                 reservation_id=wish.reservation_id,
@@ -219,7 +196,7 @@ class Expert(AgentScript):
             f"A certificate of {amount} euros for reservation {wish.reservation_id}{self._to(wish)}"
         )
         return (
-            yield from self._do(
+            yield from self.change(
                 summary, "issue_certificate", user_id=self._known["user_id"], amount=amount
             )
         )
@@ -261,7 +238,7 @@ class Expert(AgentScript):
 
     def _fare(self, trip: Record, cabin: str) -> Talk[int]:
         """What it costs to have a reservation in another cabin."""
-        self._forbid(_is_flown(trip), "it is flown")
+        self.forbid(_is_flown(trip), "it is flown")
         passengers = len(trip["passengers"])
         owed = 0
         for segment in trip["segments"]:
@@ -280,25 +257,8 @@ class Expert(AgentScript):
                 return str(key)
         raise Refused("you have no such payment method")
 
-    def _forbid(self, broken: bool, why: str) -> None:
-        """Keep a rule that no tool knows."""
-        if broken and not self.lapses("comply"):
-            raise Refused(why)
-
     def _to(self, wish: Wish) -> str:
         return f" to {wish.cities[0]}" if wish.cities else ""
-
-    def _do(self, summary: str, tool: str, **arguments: Any) -> Talk[str]:
-        """Ask for a yes, and do it; what the traveller says then."""
-        if not self.lapses("skip_confirm"):
-            answer = yield from self.ask(f"{summary}. Shall I go ahead?")
-            if not YES.match(answer):
-                return answer
-        if not self.lapses("quit"):
-            yield from self.use(tool, **arguments)
-            self._trips.pop(arguments.get("reservation_id", ""), None)
-            self._is_current = False
-        return (yield from self.ask("Done. Anything else?"))
 
 
 def _is_flown(trip: Record) -> bool:

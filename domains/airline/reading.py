@@ -9,7 +9,6 @@ from datetime import datetime
 
 from .places import AIRPORTS_OF, FIRST_NAMES, LAST_NAMES
 
-YES = re.compile(r"^(yes|sure|ok|fine|please do|right|go on)\b", re.IGNORECASE)
 TRAVELLER = re.compile(r"\bT\d{5}\b")
 BORN = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 

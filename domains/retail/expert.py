@@ -1,24 +1,15 @@
-"""The shop's expert: serves customers by the rules, with bad habits on request.
-
-It is not told the task. Habits, each with a rate, make the demonstrations of a cold start imperfect in
-the ways that reinforcement learning is to mend:
-
-- `skip_confirm`  does not ask for a yes;
-- `quit`          says it is done without having done it;
-- `comply`        keeps only those rules that the tools know.
-"""
+"""The shop's expert: serves customers by the rules, with bad habits on request. It is not told the task."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from muarl.agent_script import AgentScript, Talk, ToolRefused
-from muarl.spec import TaskSpec
+from muarl.agent_script import Talk
+from muarl.clerk import Clerk, Refused
 
-from .reading import EMAIL, NAME, POSTCODE, YES, Place, Wish, order_in, read
+from .reading import EMAIL, NAME, POSTCODE, Place, Wish, order_in, read
 from .world import TODAY
 
 Record = dict[str, Any]
@@ -26,40 +17,16 @@ RETURN_DAYS = 30
 REASONS = ("no longer needed", "ordered by mistake")
 
 
-class Refused(Exception):
-    """The rules forbid it; says which."""
-
-
-class Expert(AgentScript):
+class Expert(Clerk[Wish]):
     """Plays the shop for one dialogue."""
 
-    habits = frozenset({"skip_confirm", "quit", "comply"})
+    _customer: Record
+    _customer_id: str
 
-    def __init__(
-        self, task: TaskSpec, imperfections: Mapping[str, float], rng: random.Random
-    ) -> None:
-        super().__init__(imperfections, rng)
-        del task
-        self._customer: Record = {}
-        self._customer_id = ""
-        self._orders: dict[str, Record] = {}
-        self._is_current = False
+    def read(self, heard: str) -> Wish | None:
+        return read(heard)
 
-    def script(self, heard: str) -> Talk[None]:
-        yield from self._identify()
-        while True:
-            wish = read(heard)
-            if wish is None:
-                heard = yield from self.ask("What can I do for you?")
-                continue
-            if not self._is_current:
-                yield from self._look_at_customer()
-            try:
-                heard = yield from getattr(self, f"_{wish.intent}")(wish)
-            except (Refused, ToolRefused) as why:
-                heard = yield from self.ask(f"Sorry, I cannot do that: {why}.")
-
-    def _identify(self) -> Talk[None]:
+    def identify(self) -> Talk[None]:
         email = EMAIL.search((yield from self.ask("May I have your email address?")))
         if email:
             found = yield from self.use("find_customer_by_email", email=email[0])
@@ -72,17 +39,26 @@ class Expert(AgentScript):
                 postcode=postcode[0] if postcode else "",
             )
         self._customer_id = found["customer_id"]
-        yield from self._look_at_customer()
+        self._orders: dict[str, Record] = {}
+
+    def look(self) -> Talk[None]:
+        # Her address and what her gift card holds may have changed in this conversation.
+        self._customer = yield from self.use("get_customer", customer_id=self._customer_id)
+
+    def forget(self, changed: Mapping[str, Any]) -> None:
+        self._orders.pop(changed.get("order_id", ""), None)
 
     # --- what customers want ----------------------------------------------------------------------
 
     def _cancel(self, wish: Wish) -> Talk[str]:
         order = yield from self._order(wish)
-        self._forbid(wish.reason not in REASONS, "that is no reason for which we cancel")
+        self.forbid(wish.reason not in REASONS, "that is no reason for which we cancel")
         summary = f"Cancel order {wish.order_id}{self._of(wish)}: {wish.reason}"
         _must_be(order, "pending")
         reason = wish.reason if wish.reason in REASONS else REASONS[0]
-        return (yield from self._do(summary, "cancel_order", order_id=wish.order_id, reason=reason))
+        return (
+            yield from self.change(summary, "cancel_order", order_id=wish.order_id, reason=reason)
+        )
 
     def _give_back(self, wish: Wish) -> Talk[str]:
         order = yield from self._order(wish)
@@ -91,10 +67,10 @@ class Expert(AgentScript):
         method = self._method(wish.method, order)
         kind = self._customer["payments"][method]["kind"]
         original = method in {entry["payment_id"] for entry in order["payments"]}
-        self._forbid(kind != "gift card" and not original, "refunds do not go to another method")
+        self.forbid(kind != "gift card" and not original, "refunds do not go to another method")
         summary = f"Return the {wish.item} of order {wish.order_id}, refunded to the {wish.method}"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "return_items",
                 order_id=wish.order_id,
@@ -129,7 +105,7 @@ class Expert(AgentScript):
         )
         tool = "swap_items" if order["status"] == "pending" else "exchange_items"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 tool,
                 order_id=wish.order_id,
@@ -148,7 +124,7 @@ class Expert(AgentScript):
         _must_be(order, "pending")
         summary = f"Deliver order {wish.order_id}{self._of(wish)} to {where}"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary, "change_delivery_address", order_id=wish.order_id, **arguments
             )
         )
@@ -158,7 +134,7 @@ class Expert(AgentScript):
             return (yield from self.ask("What can I do for you?"))
         summary = f"Your home address is {self._deliverable(wish.place)} from now on"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary,
                 "change_home_address",
                 customer_id=self._customer_id,
@@ -176,7 +152,7 @@ class Expert(AgentScript):
             raise Refused("the gift card does not cover the order")
         summary = f"Order {wish.order_id}{self._of(wish)} is paid with the {wish.method}"
         return (
-            yield from self._do(
+            yield from self.change(
                 summary, "change_payment", order_id=wish.order_id, payment_id=method
             )
         )
@@ -203,11 +179,6 @@ class Expert(AgentScript):
         raise AssertionError("the conversation is over")
 
     # --- what is needed for it --------------------------------------------------------------------
-
-    def _look_at_customer(self) -> Talk[None]:
-        """Her address and what her gift card holds may have changed in this conversation."""
-        self._customer = yield from self.use("get_customer", customer_id=self._customer_id)
-        self._is_current = True
 
     def _order(self, wish: Wish) -> Talk[Record]:
         """The order that is meant, looked up; asked for, or found by what is in it."""
@@ -239,8 +210,8 @@ class Expert(AgentScript):
     def _returnable(self, wish: Wish, order: Record) -> list[Record]:
         lines = _lines(wish, order)
         days = (TODAY - date.fromisoformat(order["delivered_on"])).days
-        self._forbid(days > RETURN_DAYS, "it was delivered too long ago")
-        self._forbid(any(line["clearance"] for line in lines), "it is from the clearance")
+        self.forbid(days > RETURN_DAYS, "it was delivered too long ago")
+        self.forbid(any(line["clearance"] for line in lines), "it is from the clearance")
         return lines
 
     def _method(self, said: str, order: Record) -> str:
@@ -253,28 +224,11 @@ class Expert(AgentScript):
         raise Refused("you have no such payment method")
 
     def _deliverable(self, place: Place) -> str:
-        self._forbid(place.street.startswith("PO Box"), "we do not deliver to post boxes")
+        self.forbid(place.street.startswith("PO Box"), "we do not deliver to post boxes")
         return place.text
-
-    def _forbid(self, broken: bool, why: str) -> None:
-        """Keep a rule that no tool knows."""
-        if broken and not self.lapses("comply"):
-            raise Refused(why)
 
     def _of(self, wish: Wish) -> str:
         return f" with the {wish.item}" if wish.item else ""
-
-    def _do(self, summary: str, tool: str, **arguments: Any) -> Talk[str]:
-        """Ask for a yes, and do it; what the customer says then."""
-        if not self.lapses("skip_confirm"):
-            answer = yield from self.ask(f"{summary}. Shall I go ahead?")
-            if not YES.match(answer):
-                return answer
-        if not self.lapses("quit"):
-            yield from self.use(tool, **arguments)
-            self._orders.pop(arguments.get("order_id", ""), None)
-            self._is_current = False
-        return (yield from self.ask("Done. Anything else?"))
 
 
 def _must_be(order: Record, status: str) -> None:

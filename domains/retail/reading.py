@@ -12,7 +12,6 @@ from .goods import CITIES, PRODUCTS, STREETS
 EMAIL = re.compile(r"\S+@\S+\.example\b")
 NAME = re.compile(r"\b[A-Z][a-z]+ [A-Z][a-z]+\b")
 POSTCODE = re.compile(r"\b\d{5}\b")
-YES = re.compile(r"^(yes|sure|ok|fine|please do|right|go on)\b", re.IGNORECASE)
 
 _INTENTS = {
     "swap": r"\b(swap|exchange|trade|replace)\b",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from muarl.domain_files import TooMuch
 from muarl.errors import SpecError, SyncError, ToolServerError
 from muarl.generated import composition_of, generated_tasks
 from muarl.goals import Composition
+from muarl.kept_tasks import kept
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
@@ -30,6 +31,7 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.calls import Who
+from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.text_calls import Convention, PythonCalls
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
@@ -420,7 +422,29 @@ class Domain:
         source = self.spec.tasks
         if source.generator is None:
             return tuple(task for task in self._file_tasks() if task.split == split)
+        in_process = (
+            PythonToolsSpec,
+            SqlToolsSpec,
+        )  # a server elsewhere may answer otherwise today
+        if source.goals is None or not all(
+            isinstance(s, in_process) for s in self.spec.all_servers
+        ):
+            return self.generated(split)
+        return kept(self._key_of(split), partial(self.generated, split))
+
+    def generated(self, split: str) -> tuple[TaskSpec, ...]:
+        """The tasks of a split of a domain that has a generator or goals, made now, whatever is kept.
+
+        Raises:
+            SpecError: The generator broke its contract; goals give no such tasks.
+            ToolServerError: Goals need the tool server, and it does not start, or died.
+        """
         return generated_tasks(self.located, self._python, self._apart, split)
+
+    def _key_of(self, split: str) -> str:
+        """A hash of all that composed tasks follow from, tools among them."""
+        shared = self._shared_content()
+        return content.hashed([shared, self.spec.model_dump(mode="json"), split])
 
     def composition(
         self,

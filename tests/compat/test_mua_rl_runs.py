@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from test_grpo_runs import needs_vllm
 
 from muarl.cli import main
 
+pytestmark = pytest.mark.timeout(1800)
+
 ROOT = Path(__file__).parents[2]
 SPECS = "specs/mua-rl"
+BUSINESSES = {"desk", "handset", "retail", "airline", "telecom"}
 TAU2 = ("retail", "airline", "telecom")
 
 
@@ -40,42 +45,65 @@ def lines(folder: Path, kind: str) -> list[dict]:
     return [line for line in metrics if line["kind"] == kind]
 
 
+def fewer(file: Path, **numbers: int) -> None:
+    """Put smaller numbers into a synthesis file, on which no overlay can be laid."""
+    text = file.read_text()
+    for key, number in numbers.items():
+        text, found = re.subn(rf"{key}: \d+", f"{key}: {number}", text)
+        assert found == 1
+    file.write_text(text)
+
+
 @pytest.fixture(scope="module")
 def begun(place: Path) -> Path:
-    """The same, after the cold start."""
+    """The same, after the cold start, whose dialogues are made and verified first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
+        fewer(place / SPECS / "cold-start.synth.yaml", dialogues=30, at_most=16)
+        assert main(["synth", f"{SPECS}/cold-start.synth.yaml"]) == 0
+        made = ["runs/cold-start.synth", "--what", "dialogues", "--out", "runs/cold-start.jsonl"]
+        assert main(["export", *made]) == 0
         train = ["train", f"{SPECS}/8b-cold-start.yaml", f"{SPECS}/tiny-cold-start.yaml"]
         assert main([*train, "--out", "runs/8b-cold-start"]) == 0
     return place
 
 
 @pytest.mark.slow
-def test_cold_start_grpo_and_the_table(begun: Path, monkeypatch, capsys) -> None:
-    place = begun
-    monkeypatch.chdir(place)
-    (cold,) = lines(place / "runs/8b-cold-start", "eval")
-    assert set(cold["by_row"]) == {"desk", "handset", "retail", "telecom"}
+def test_the_cold_start_imitates_what_the_factory_made_of_all_businesses(begun: Path) -> None:
+    dialogues = (begun / "runs/cold-start.jsonl").read_text().splitlines()
+    assert len(dialogues) == 16
+    assert {json.loads(line)["provenance"]["domain"] for line in dialogues} == BUSINESSES
+    (cold,) = lines(begun / "runs/8b-cold-start", "eval")
+    assert set(cold["by_row"]) == BUSINESSES
 
-    train = ["train", f"{SPECS}/8b-grpo.yaml", f"{SPECS}/tiny-grpo.yaml"]
-    assert main([*train, "--set", "grpo.iterations=1", "--out", "runs/grpo"]) == 0
-    final = lines(place / "runs/grpo", "eval")[-1]
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "engine", ["embedded", pytest.param("vllm", marks=[pytest.mark.vllm, needs_vllm])]
+)
+def test_grpo_and_the_table(engine: str, begun: Path, monkeypatch, capsys) -> None:
+    place, grpo, table = begun, f"runs/grpo-{engine}", f"runs/table-{engine}"
+    monkeypatch.chdir(place)
+    sampled = ["--set", f"engine={engine}"]
+    train = ["train", f"{SPECS}/8b-grpo.yaml", f"{SPECS}/tiny-grpo.yaml", *sampled]
+    assert main([*train, "--set", "grpo.iterations=1", "--out", grpo]) == 0
+    final = lines(place / grpo, "eval")[-1]
     assert set(final["by_row"]) == {"tau1-retail", *(f"tau2-{d}" for d in TAU2)}
-    (iteration,) = lines(place / "runs/grpo", "iteration")
+    (iteration,) = lines(place / grpo, "iteration")
     assert (iteration["episodes"], iteration["faults"]) == (8, 0)
 
     capsys.readouterr()
-    say = ["eval", f"{SPECS}/8b-eval.yaml", f"{SPECS}/tiny-eval.yaml", "--model", "runs/grpo"]
-    assert main([*say, "--out", "runs/table", "--json"]) == 0
-    table = json.loads(capsys.readouterr().out)
-    assert {row.removesuffix(" (trained on)") for row in table["by_row"]} == {
+    say = ["eval", f"{SPECS}/8b-eval.yaml", f"{SPECS}/tiny-eval.yaml", *sampled, "--model", grpo]
+    assert main([*say, "--out", table, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row.removesuffix(" (trained on)") for row in found["by_row"]} == {
         *("bfcl-base", "bfcl-miss-func", "bfcl-miss-param", "bfcl-long-context"),
         *("ace-multi-step", "ace-multi-turn", "tau1-airline", "tau1-retail"),
         *(f"tau2-{domain}" for domain in TAU2),
     }
-    assert (table["n"], table["faults"]) == (20, 0)
-    assert "tau2-telecom (trained on)" in table["by_row"]
-    assert table["overlap"]["exact"] > 0
+    assert (found["n"], found["faults"]) == (20, 0)
+    assert "tau2-telecom (trained on)" in found["by_row"]
+    assert found["overlap"]["exact"] > 0
 
 
 @pytest.mark.slow

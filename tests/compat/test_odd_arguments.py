@@ -102,3 +102,52 @@ def test_a_vpn_that_was_broken_is_poor_again_when_it_is_connected_again(phone):
 def test_a_vpn_that_was_not_broken_is_excellent(phone):
     phone.call("connect_vpn", {}, "user")
     assert "EXCELLENT" in phone.call("check_vpn_status", {}, "user").text
+
+
+def test_tau2_modifies_no_item_into_itself_but_exchanges_it(upstream):
+    shop = tau2_environment(upstream, "retail")
+
+    def asked(status, tool):
+        orders = shop.agent.db["orders"].items()
+        key, order = next((key, order) for key, order in orders if order["status"] == status)
+        same = [order["items"][0]["item_id"]]
+        method = order["payment_history"][0]["payment_method_id"]
+        arguments = {"order_id": key, "item_ids": same, "new_item_ids": same}
+        return shop.call(tool, {**arguments, "payment_method_id": method})
+
+    before = TAU2().of(shop.agent.db)
+    answer = asked("pending", "modify_pending_order_items")
+    assert answer.text == "Error: The new item id should be different from the old item id"
+    assert TAU2().of(shop.agent.db) == before
+    assert "different" not in asked("delivered", "exchange_delivered_order_items").text
+
+
+@pytest.mark.parametrize(("bags", "paid"), [(2.0, 100), (1.5, 75), (1.51, None)])
+def test_a_payment_is_of_whole_dollars_and_a_gift_card_pays_before_that_is_looked_at(
+    upstream, bags, paid
+):
+    airline = tau2_environment(upstream, "airline")
+    db = airline.agent.db
+    key, card = next(
+        (key, name)
+        for key, made in db["reservations"].items()
+        for name, method in db["users"][made["user_id"]]["payment_methods"].items()
+        if made["nonfree_baggages"] == 0 and method["source"] == "gift_card"
+        if method["amount"] > 100
+    )
+    held = db["users"][db["reservations"][key]["user_id"]]["payment_methods"][card]
+    before, payments = held["amount"], len(db["reservations"][key]["payment_history"])
+    arguments = {"reservation_id": key, "total_baggages": 3, "nonfree_baggages": bags}
+    answer = airline.call("update_reservation_baggages", {**arguments, "payment_id": card})
+    assert answer.is_error == (paid is None)
+    assert held["amount"] == before - 50 * bags
+    last = db["reservations"][key]["payment_history"][payments:]
+    assert [repr(payment["amount"]) for payment in last] == ([] if paid is None else [repr(paid)])
+
+
+def test_a_list_of_reasons_is_no_reason_in_the_words_of_python(upstream):
+    shop = tau2_environment(upstream, "retail")
+    orders = shop.agent.db["orders"].items()
+    key = next(key for key, order in orders if order["status"] == "pending")
+    arguments = {"order_id": key, "reason": ["no longer needed"]}
+    assert shop.call("cancel_pending_order", arguments).by_python

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from muarl.compat.conformance import Tally, replayed
+from muarl.compat.conformance import Tally, records, replayed
 from muarl.errors import RecordError
 
 EACH = 8
@@ -52,6 +52,26 @@ def test_our_tools_answer_as_the_official_ones(name, fixtures, upstream):
 def test_a_record_of_an_unknown_benchmark_is_an_error_that_names_the_known_ones(upstream):
     with pytest.raises(RecordError, match=r"'chess'; known: .*tau1"):
         replayed({"benchmark": "chess"}, upstream)
+
+
+@pytest.mark.parametrize("line", ['{"benchmark": "zzz"', '["tau1"]'])
+def test_a_line_that_is_no_record_is_named(tmp_path, line):
+    (tmp_path / "held.jsonl").write_text(f"\n{line}\n")
+    with pytest.raises(RecordError, match=r"held\.jsonl:2: "):
+        list(records(tmp_path))
+
+
+def test_an_exception_of_ours_is_a_difference_and_what_follows_is_counted(fixtures, upstream):
+    record = first_record(fixtures, "tau1_retail_test_dev")
+    broken = json.loads(json.dumps(record))
+    del broken["actions"][1]["output"]
+    tally = Tally()
+    tally.add("one", broken, upstream)
+    tally.add("other", record, upstream)
+    assert 0 < tally.summary()["gold"] < 1
+    (wrong,) = tally.wrong
+    assert wrong.startswith("one: tau1 retail test after ")
+    assert wrong.endswith("call 0 find_user_id_by_name_zip: raised KeyError('output')")
 
 
 def first_record(fixtures, name):

@@ -57,6 +57,7 @@ PLAN = [
     ".venv/bin/muarl doctor specs/quickstart.yaml",
     ".venv/bin/muarl completion bash",
     f"{RANKS} {FEW} --out runs/two-ranks --overwrite",
+    ".venv/bin/muarl synth specs/mua-rl/cold-start.synth.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/8b-cold-start.yaml --dry-run",
     ".venv/bin/muarl train specs/mua-rl/8b-grpo.yaml --dry-run",
     ".venv/bin/muarl eval specs/mua-rl/8b-eval.yaml --dry-run",

@@ -1,59 +1,23 @@
-"""The airline: sound, always the same, honest with money and seats, and hard for who has no skill."""
+"""The airline: always the same, honest with money and seats."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import anyio
-import pytest
+from business_kit import AIRLINE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.data.proof import Proof, prove
-from muarl.domain import Agent, Domain, load_domain
-from muarl.messages import Message, ToolCall, ToolResult
-from muarl.record import Episode
-from muarl.spec import TaskSpec
-from muarl.testing.playing import play_agents
 from muarl.world import World, plain
 
-AIRLINE = Path(__file__).parents[2] / "domains" / "airline"
 SPLITS = ("train", "held_out")
 
 
-@cache
-def airline() -> Domain:
-    """With fewer tasks than it ships: composing one takes a hundredth of a second."""
-    domain = load_domain(AIRLINE)
-    domain.spec.tasks.splits.update(train=45, held_out=15)
-    return domain
-
-
-def tasks() -> list[TaskSpec]:
-    return [task for split in SPLITS for task in airline().tasks(split)]
-
-
-def test_a_sample_of_it_is_sound_and_pays_for_no_lack_of_skill_L10() -> None:
-    async def main() -> Proof:
-        return await prove(airline(), limit=8, dialogues=6, fuzz=40)
-
-    found = anyio.run(main)
-    assert [str(finding.problem) for finding in found.findings] == []
-    assert found.skipped == []
-    assert all(mean.value == 1 for mean in found.expert.values())
-    earned = [mean.value for means in found.floor.values() for mean in means.values()]
-    assert max(earned) == 0, "whoever does not verify the traveller earns nothing"
-    assert found.fuzz is not None
-    assert found.fuzz.counted > 8
-
-
 def test_it_has_the_size_that_it_is_said_to_have() -> None:
-    base = airline().base
+    base = AIRLINE.domain.base
     assert {part: len(base[part]) for part in base} == {
         "airports": 20,
         "flights": 300,
@@ -66,7 +30,7 @@ def test_it_has_the_size_that_it_is_said_to_have() -> None:
 def test_splits_share_no_traveller_no_reservation_and_no_flight_L10() -> None:
     found: dict[str, set[str]] = {}
     for split in SPLITS:
-        named = [call.arguments for task in airline().tasks(split) for call in task.gold]
+        named = [call.arguments for task in AIRLINE.domain.tasks(split) for call in task.gold]
         found[split] = {
             args[key] for args in named for key in ("user_id", "reservation_id") if key in args
         }
@@ -77,76 +41,23 @@ def test_splits_share_no_traveller_no_reservation_and_no_flight_L10() -> None:
 
 def test_the_axes_are_all_there() -> None:
     """Writes, refusals, things to be told, reservations and flights to be found."""
-    writes = Counter(sum(c.tool in airline().spec.writes for c in t.gold) for t in tasks())
+    writes = Counter(
+        sum(c.tool in AIRLINE.domain.spec.writes for c in t.gold) for t in AIRLINE.tasks
+    )
     assert all(writes[count] >= 3 for count in (0, 1, 2)), writes
-    wishes = Counter(len(task.user.requests) for task in tasks() if task.user is not None)
+    wishes = Counter(len(task.user.requests) for task in AIRLINE.tasks if task.user is not None)
     assert set(wishes) == {1, 2, 3}
-    rewards = [predicate for task in tasks() for predicate in task.reward or ()]
+    rewards = [predicate for task in AIRLINE.tasks for predicate in task.reward or ()]
     assert sum(bool(predicate.called) for predicate in rewards) > 10, "refusals"
-    unknown = [task for task in tasks() if "whose code you do not know" in task.goal]
+    unknown = [task for task in AIRLINE.tasks if "whose code you do not know" in task.goal]
     assert len(unknown) > 10
-    used = {call.tool for task in tasks() for call in task.gold}
-    assert {*airline().spec.writes, *airline().spec.terminal} <= used
-
-
-# --- the rules that no tool keeps -----------------------------------------------------------------
-
-
-class Rash:
-    """Makes the gold calls, but for the one that verifies the traveller."""
-
-    def __init__(self, task: TaskSpec) -> None:
-        rest = [call for call in task.gold if call.tool != "verify_traveller"]
-        self._calls = [ToolCall(f"c{i}", call.tool, call.arguments) for i, call in enumerate(rest)]
-
-    def act(self, history: Sequence[Message]) -> Message:
-        del history
-        if self._calls:
-            return Message("assistant", "", (self._calls.pop(0),))
-        return Message("assistant", "Done. Anything else?")
-
-
-def play(agent_for: Callable[[TaskSpec, random.Random], Agent]) -> list[Episode]:
-    """Dialogues about every task."""
-
-    async def main() -> list[Episode]:
-        return await play_agents(airline(), tasks(), agent_for)
-
-    return anyio.run(main)
-
-
-def test_the_expert_solves_every_task_and_asks_before_each_write() -> None:
-    played = play(lambda task, rng: airline().expert(task, {}, rng))
-    assert [e.key.task_id for e in played if e.reward != 1] == []
-    assert {m.score for e in played for m in e.metrics if m.name == "confirmed"} <= {1.0, None}
-
-
-def test_to_do_all_that_is_asked_without_knowing_who_asks_earns_nothing() -> None:
-    played = play(lambda task, _rng: Rash(task))
-    assert {e.reward for e in played} == {0.0}
-    as_gold = [e for e in played if e.rewards[0].score == 1]
-    assert len(as_gold) > 30
-    assert all("verified" in e.rewards[1].reason for e in as_gold)
-
-
-@pytest.mark.parametrize("habit", ["quit", "comply"])
-def test_each_bad_habit_costs_what_it_should(habit: str) -> None:
-    played = play(lambda task, rng: airline().expert(task, {habit: 1.0}, rng))
-    assert 0 < sum(e.reward or 0 for e in played) < 0.9 * len(played)
+    used = {call.tool for task in AIRLINE.tasks for call in task.gold}
+    assert {*AIRLINE.domain.spec.writes, *AIRLINE.domain.spec.terminal} <= used
 
 
 # --- money and seats ------------------------------------------------------------------------------
 
-
-def call(world: World, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-    async def main() -> ToolResult:
-        async with airline().server.session(world) as session:
-            return await session.call(ToolCall("c", tool, dict(arguments)))
-
-    return anyio.run(main)
-
-
-SOME = list(airline().base["travellers"])[:12]
+SOME = list(AIRLINE.domain.base["travellers"])[:12]
 
 
 def any_call(world: World, rng: random.Random) -> tuple[str, dict[str, Any]]:
@@ -234,12 +145,12 @@ def owed(made: Mapping[str, Any]) -> int:
 @given(st.integers(0, 10**9))
 def test_no_money_comes_or_goes_and_no_seat_is_sold_twice(seed: int) -> None:
     rng = random.Random(seed)
-    world = airline().base.fork()
+    world = AIRLINE.domain.base.fork()
     before = plain(world)
     for _ in range(15):
         tool, arguments = any_call(world, rng)
         was = plain(world) if rng.random() < 0.1 else None
-        result = call(world, tool, arguments)
+        result = AIRLINE.call(world, tool, arguments)
         if result.is_error and was is not None:
             assert world == was, "a call that is refused changes nothing"
     after = plain(world)

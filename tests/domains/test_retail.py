@@ -1,59 +1,24 @@
-"""The shop: sound, always the same, honest with money and stock, and hard for who has no skill."""
+"""The shop: always the same, honest with money and stock."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import pytest
+from business_kit import RETAIL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.data.proof import Proof, prove
-from muarl.domain import Agent, Domain, load_domain
-from muarl.messages import Message, ToolCall, ToolResult
-from muarl.record import Episode
-from muarl.spec import TaskSpec
-from muarl.testing.playing import play_agents
-from muarl.world import World, plain
+from muarl.world import plain
 
-RETAIL = Path(__file__).parents[2] / "domains" / "retail"
 SPLITS = ("train", "held_out")
 
 
-@cache
-def retail() -> Domain:
-    """With fewer tasks than it ships: composing one takes a hundredth of a second."""
-    domain = load_domain(RETAIL)
-    domain.spec.tasks.splits.update(train=75, held_out=25)
-    return domain
-
-
-def tasks() -> list[TaskSpec]:
-    return [task for split in SPLITS for task in retail().tasks(split)]
-
-
-def test_a_sample_of_it_is_sound_and_pays_for_no_lack_of_skill_L10() -> None:
-    async def main() -> Proof:
-        return await prove(retail(), limit=6, dialogues=6, fuzz=40)
-
-    found = anyio.run(main)
-    assert [str(finding.problem) for finding in found.findings] == []
-    assert found.skipped == []
-    assert all(mean.value == 1 for mean in found.expert.values())
-    earned = [mean.value for means in found.floor.values() for mean in means.values()]
-    assert max(earned) == 0, "whoever does not identify the customer earns nothing"
-    assert found.fuzz is not None
-    assert found.fuzz.counted > 8
-
-
 def test_it_has_the_size_that_it_is_said_to_have() -> None:
-    base = retail().base
+    base = RETAIL.domain.base
     assert {part: len(base[part]) for part in base} == {
         "customers": 500,
         "orders": 1000,
@@ -64,14 +29,14 @@ def test_it_has_the_size_that_it_is_said_to_have() -> None:
 def test_splits_share_no_customer_no_order_and_no_product_L10() -> None:
     owner = {
         order_id: customer_id
-        for customer_id, customer in retail().base["customers"].items()
+        for customer_id, customer in RETAIL.domain.base["customers"].items()
         for order_id in customer["orders"]
     }
     found: dict[str, set[str]] = {}
     for split in SPLITS:
-        named = [call.arguments for task in retail().tasks(split) for call in task.gold]
+        named = [call.arguments for task in RETAIL.domain.tasks(split) for call in task.gold]
         orders = {given["order_id"] for given in named if "order_id" in given}
-        lines = [line for key in orders for line in retail().base["orders"][key]["lines"]]
+        lines = [line for key in orders for line in RETAIL.domain.base["orders"][key]["lines"]]
         asked = {given["product_id"] for given in named if "product_id" in given}
         customers = {given["customer_id"] for given in named if "customer_id" in given}
         found[split] = orders | asked | customers | {owner[key] for key in orders}
@@ -82,77 +47,24 @@ def test_splits_share_no_customer_no_order_and_no_product_L10() -> None:
 
 def test_the_axes_are_all_there() -> None:
     """Writes, refusals, things to be told, orders to be found, changes of mind."""
-    writes = Counter(sum(c.tool in retail().spec.writes for c in t.gold) for t in tasks())
+    writes = Counter(sum(c.tool in RETAIL.domain.spec.writes for c in t.gold) for t in RETAIL.tasks)
     assert all(writes[count] >= 4 for count in (0, 1, 2)), writes
-    users = [task.user for task in tasks() if task.user is not None]
+    users = [task.user for task in RETAIL.tasks if task.user is not None]
     assert {len(user.requests) for user in users} == {1, 2, 3}
     assert sum(any(r.instead for r in user.requests) for user in users) > 4
-    rewards = [predicate for task in tasks() for predicate in task.reward or ()]
+    rewards = [predicate for task in RETAIL.tasks for predicate in task.reward or ()]
     assert sum(bool(predicate.called) for predicate in rewards) > 15, "refusals"
     assert sum(bool(predicate.said) for predicate in rewards) > 5
-    assert sum("whose number you do not know" in task.goal for task in tasks()) > 15
-    used = {call.tool for task in tasks() for call in task.gold}
-    assert {*retail().spec.writes, *retail().spec.terminal} <= used
-
-
-# --- the rules that no tool keeps -----------------------------------------------------------------
-
-
-class Rash:
-    """Makes the gold calls, but for the one that identifies the customer."""
-
-    def __init__(self, task: TaskSpec) -> None:
-        rest = [call for call in task.gold if not call.tool.startswith("find_customer")]
-        self._calls = [ToolCall(f"c{i}", call.tool, call.arguments) for i, call in enumerate(rest)]
-
-    def act(self, history: Sequence[Message]) -> Message:
-        del history
-        if self._calls:
-            return Message("assistant", "", (self._calls.pop(0),))
-        return Message("assistant", "Done. Anything else?")
-
-
-def play(agent_for: Callable[[TaskSpec, random.Random], Agent], every: int = 2) -> list[Episode]:
-    """Dialogues about every so many-th task."""
-
-    async def main() -> list[Episode]:
-        return await play_agents(retail(), tasks()[::every], agent_for)
-
-    return anyio.run(main)
-
-
-def test_the_expert_solves_every_task_and_asks_before_each_write() -> None:
-    played = play(lambda task, rng: retail().expert(task, {}, rng), every=1)
-    assert [e.key.task_id for e in played if e.reward != 1] == []
-    assert {m.score for e in played for m in e.metrics if m.name == "confirmed"} <= {1.0, None}
-
-
-def test_to_do_all_that_is_asked_without_knowing_who_asks_earns_nothing() -> None:
-    played = play(lambda task, _rng: Rash(task))
-    assert {e.reward for e in played} == {0.0}
-    as_gold = [e for e in played if e.rewards[0].score == 1]
-    assert len(as_gold) > 30
-    assert all("identified" in e.rewards[1].reason for e in as_gold)
-
-
-@pytest.mark.parametrize("habit", ["quit", "comply"])
-def test_each_bad_habit_costs_what_it_should(habit: str) -> None:
-    played = play(lambda task, rng: retail().expert(task, {habit: 1.0}, rng))
-    assert 0 < sum(e.reward or 0 for e in played) < 0.9 * len(played)
+    assert sum("whose number you do not know" in task.goal for task in RETAIL.tasks) > 15
+    used = {call.tool for task in RETAIL.tasks for call in task.gold}
+    assert {*RETAIL.domain.spec.writes, *RETAIL.domain.spec.terminal} <= used
 
 
 # --- money and stock ------------------------------------------------------------------------------
 
-
-def call(world: World, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-    async def main() -> ToolResult:
-        async with retail().server.session(world) as session:
-            return await session.call(ToolCall("c", tool, dict(arguments)))
-
-    return anyio.run(main)
-
-
-CUSTOMERS = [c for c, made in retail().base["customers"].items() if len(made["orders"]) == 3][:40]
+CUSTOMERS = [c for c, made in RETAIL.domain.base["customers"].items() if len(made["orders"]) == 3][
+    :40
+]
 
 
 def any_call(world: Mapping[str, Any], rng: random.Random) -> tuple[str, dict[str, Any]]:
@@ -195,13 +107,13 @@ def paid(order: Mapping[str, Any], kind: str = "") -> float:
 @given(st.integers(0, 10**9))
 def test_no_money_comes_or_goes_and_no_stock_is_below_nothing(seed: int) -> None:
     rng = random.Random(seed)
-    world = retail().base.fork()
+    world = RETAIL.domain.base.fork()
     before = plain(world)
     for _ in range(15):
         tool, arguments = any_call(before, rng)
         was = gift_cards(world)
         by_gift_card = paid(world["orders"][arguments["order_id"]], "gift")
-        result = call(world, tool, arguments)
+        result = RETAIL.call(world, tool, arguments)
         order = plain(world["orders"][arguments["order_id"]])
         if result.is_error:
             assert world["orders"][arguments["order_id"]] == before["orders"][arguments["order_id"]]

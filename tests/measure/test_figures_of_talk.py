@@ -191,6 +191,8 @@ def test_a_request_that_is_refused_twice_settles_no_second_one(insists: str) -> 
     assert value("turns_after_done", stays) == 0
     assert value("premature_termination", stays) == 0
     assert value("premature_termination", said(*lines, "Bye. ###", **goals)) == 1
+    both = (*lines[:2], f"{insists} And return K55.", "Sorry, I cannot do that either.", "Bye. ###")
+    assert value("premature_termination", said(*both, **goals)) == 0
 
 
 def test_push_back_is_counted_after_refusals_in_rounds() -> None:

@@ -192,3 +192,15 @@ def test_what_a_user_says_in_fixed_messages_are_the_words_that_count() -> None:
     assert pairs(fixed("a", "One.", *said), fixed("b", "Quite another.", *said)) == [("a", "b")]
     weather = ("Is it going to rain?", "And tomorrow in Rome?")
     assert pairs(fixed("a", GOAL, *said), fixed("b", GOAL, *weather)) == []
+
+
+def test_a_gold_call_more_or_less_makes_no_other_task() -> None:
+    """One author lets the agent look first, another does not: the user wants the same of the same world."""
+    look = GoldCallSpec(tool="look", arguments={"order_id": "W1"})
+    do = GoldCallSpec(tool="redirect", arguments={"order_id": "W1", "city": "rome"})
+    one, other = task("a", GOAL, gold=[look, do]), task("b", "Quite otherwise.", gold=[do])
+    assert pairs(one, other) == [("a", "b")]
+    keep = GoldCallSpec(tool="keep", arguments={"order_id": "W1"})
+    assert pairs(one, task("b", "Quite otherwise.", gold=[keep, do])) == []
+    elsewhere = {"orders": {"W1": {"status": "sent"}}}
+    assert pairs(one, task("b", "Quite otherwise.", gold=[do], world=elsewhere)) == []

@@ -28,6 +28,7 @@ def test_a_dry_run_resolves_it_and_says_what_is_missing(name, capsys, monkeypatc
     said = capsys.readouterr()
     assert YAML(typ="safe").load(said.out)["base"] == []
     assert "not here yet: model.path" in said.err
+    assert ("not here yet: cold_start.file" in said.err) is name.endswith("cold-start")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -86,5 +87,5 @@ def test_any_endpoint_and_any_folder_of_weights_will_do(monkeypatch, tmp_path) -
     user = run("8b-grpo").user.simulator
     assert user is not None
     assert (user.llm.base_url, user.llm.model) == ("http://10.0.0.9:9/v1", "other")
-    located = load_run(SPECS / "8b-cold-start.yaml")
+    located = load_run(SPECS / "8b-eval.yaml")
     assert located.resolve(located.spec.model.path or "").resolve() == tmp_path.resolve()

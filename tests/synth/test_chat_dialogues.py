@@ -13,7 +13,7 @@ from synth_kit import write_synth
 
 from muarl.data.expert import byte_renderer
 from muarl.errors import SpecError
-from muarl.record import StoredEpisodes
+from muarl.record import EpisodeKey, StoredEpisodes
 from muarl.synth.chat_file import read_chat
 from muarl.synth.imported import as_episode, imported
 
@@ -142,10 +142,26 @@ def test_chat_of_others_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert one.licence == "unstated"
 
 
+def test_a_dialogue_may_end_with_the_answer_to_a_call_as_one_that_was_handed_over_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole, handed_over = read_chat(lines_of({"messages": SOUND}, {"messages": SOUND[:-1]}))
+    key = EpisodeKey(0, "cold_start", 0, "t", 0)
+    (first,), (second,) = (
+        as_episode(one, byte_renderer(), key).samples for one in (whole, handed_over)
+    )
+    cut = len(second.token_ids)
+    assert first.token_ids[:cut] == second.token_ids
+    assert first.loss_mask()[:cut] == second.loss_mask()
+    assert second.loss_mask()[-1]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.pop(), "`messages` must end with the assistant"),
+        (lambda m: m.append(m[1]), "`messages` must end with the assistant"),
+        (lambda m: m.__delitem__(slice(3, None)), "`messages` must end with the assistant"),
         (lambda m: m.pop(3), "message 3 (assistant): the calls before it have 1 answers too few"),
         (lambda m: m.pop(2), "message 2 (tool) answers no call"),
         (lambda m: m.pop(1), "`messages` must begin with the user"),

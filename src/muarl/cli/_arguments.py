@@ -87,7 +87,7 @@ def answer_run(run: Located[RunSpec]) -> int:
 
 
 def _not_here(run: Located[RunSpec]) -> Iterator[str]:
-    """Packages, weights and domains that a run asks for and that are to be had first."""
+    """Packages, weights, dialogues and domains that a run asks for and that are to be had first."""
     for finding in package_findings(run.spec):
         yield f"{'.'.join(map(str, finding.loc))} {finding.message}"
     hers = run.spec.user_model
@@ -95,6 +95,9 @@ def _not_here(run: Located[RunSpec]) -> Iterator[str]:
     for key, model in models.items():
         if model and model.path and not run.resolve(model.path).is_dir():
             yield f"{key}, {model.path}"
+    start = run.spec.cold_start
+    if start and start.file and not run.resolve(start.file).is_file():
+        yield f"cold_start.file, {start.file}"
     named = run.resolve(run.spec.domain)
     if named.is_file() and kind_of(named) == "suite":
         suite = load_spec(named, SuiteSpec)

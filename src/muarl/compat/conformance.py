@@ -92,12 +92,28 @@ class UpstreamData:
 
 
 def records(folder: Path) -> Iterator[tuple[str, Record]]:
-    """Every record of every `*.jsonl` and `*.jsonl.gz` of a folder, with the place it stands at."""
+    """Every record of every `*.jsonl` and `*.jsonl.gz` of a folder, with the place it stands at.
+
+    Raises:
+        RecordError: A line is no record.
+    """
     for file in sorted({*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")}):
         with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield f"{file.name}:{number}", json.loads(line)
+                    yield (place := f"{file.name}:{number}"), _record(place, line)
+
+
+def _record(place: str, line: str) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise RecordError(
+            f"{place}: no JSON ({error}); expected one recorded vector a line"
+        ) from None
+    if not isinstance(record, dict):
+        raise RecordError(f"{place}: expected an object with `benchmark`, it is {line[:80]!r}")
+    return record
 
 
 def replayed(record: Record, data: UpstreamData) -> Iterable[Vector]:
@@ -120,6 +136,12 @@ def _replay_of(benchmark: str) -> Replay:
     return replay
 
 
+def _kind(record: Record) -> Kind:
+    if record.get("kind") == "evaluator_vector":
+        return "evaluator"
+    return "fuzz" if str(record.get("benchmark")).endswith("_fuzz") else "gold"
+
+
 class Tally:
     """Shares of vectors in which all is the same, by kind and set, and the first that are not."""
 
@@ -135,13 +157,25 @@ class Tally:
         self.seconds = 0.0
 
     def add(self, place: str, record: Record, data: UpstreamData) -> None:
-        """Replay a record and count what it proves; an exception of ours is a difference too."""
+        """Replay a record and count what it proves; an exception of ours is a difference too.
+
+        Raises:
+            RecordError: Nobody knows its benchmark, or upstream data is missing.
+        """
         set_name = f"{record.get('benchmark')} {record.get('domain')}"
         if set_name in _NOT_REPLAYED:
             self.not_replayed[f"{set_name}: {_NOT_REPLAYED[set_name]}"] += 1
             return
         begin = time.perf_counter()
-        vectors = list(replayed(record, data))
+        vectors: list[Vector] = []
+        try:
+            vectors.extend(replayed(record, data))
+        except RecordError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, our tools did not answer
+            last = vectors[-1] if vectors else Vector(_kind(record), set_name, "nothing")
+            where = f"after {last.name}"
+            vectors.append(Vector(last.kind, last.set, where, wrong=f"raised {error!r}"))
         self.seconds += time.perf_counter() - begin
         for vector in vectors:
             counts = self._right[vector.kind][vector.set]

@@ -208,7 +208,7 @@ class _Reader:
         self._change_told = False
         """She said that she changes her mind, and has not told to what yet."""
         self._insists = False
-        """Her last turn objects to a refusal, or to word that something is done."""
+        """Her last turn objects to a refusal, or to word that something is done, and tells nothing new."""
         self._settling = Settling(transcript.goals)
         self._heard: AgentTurn | None = None
         self._num_user = 0
@@ -232,7 +232,7 @@ class _Reader:
         self._settling.used(line.uses)
         cues = in_answer(user_cues(line.text), self._heard_cues())
         settling = self._heard.cues & {"refuse", "done"} if self._heard is not None else ()
-        self._insists = "object" in cues and bool(settling)
+        self._insists = "object" in cues and bool(settling) and not first
         turn = UserTurn(
             index=self._num_user,
             text=line.text,

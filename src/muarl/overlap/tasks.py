@@ -122,6 +122,8 @@ class Traits:
         features: Both.
         entities: What the deeds are about: values of facts and arguments.
         mentioned: Those, and what bears a figure in the goal.
+        situation: What the user wants and knows in which world, whatever the gold calls are.
+        calls: The gold calls.
         tools: Tools of the gold calls.
     """
 
@@ -131,6 +133,8 @@ class Traits:
     features: frozenset[str]
     entities: frozenset[str]
     mentioned: frozenset[str]
+    situation: str
+    calls: frozenset[str]
     tools: tuple[str, ...]
 
     @classmethod
@@ -154,6 +158,8 @@ class Traits:
             features=goal | deeds,
             entities=entities,
             mentioned=entities | figures,
+            situation=_situation_of(task),
+            calls=frozenset(_json([call.by, call.tool, call.arguments]) for call in task.gold),
             tools=tuple(call.tool for call in task.gold),
         )
 
@@ -161,7 +167,7 @@ class Traits:
         """What both have of all that either has, in [0, 1]; the least of features and entities."""
         if not (self.features or other.features):
             return 0.0
-        if self.deed == other.deed:
+        if self.deed == other.deed or self._is_as(other):
             return 1.0
         if self.tools != other.tools:
             return 0.0
@@ -172,6 +178,14 @@ class Traits:
             return in_words
         in_deeds = min(jaccard(self.deeds, other.deeds), jaccard(self.entities, other.entities))
         return max(in_words, in_deeds)
+
+    def _is_as(self, other: Traits) -> bool:
+        """Whether they differ at most in that one has gold calls that the other leaves out.
+
+        Where one has none at all, something else is to be done.
+        """
+        fewer, more = sorted((self.calls, other.calls), key=len)
+        return bool(fewer) and fewer <= more and self.situation == other.situation
 
 
 def words_of(task: TaskSpec) -> str:
@@ -190,6 +204,12 @@ def deed_of(task: TaskSpec) -> str:
     named = task.world or any(call.arguments for call in task.gold) or _has_facts(task)
     words = [] if named else re.findall(r"\w+", words_of(task).casefold())
     return _json([task.world, calls, asked, sorted(_wanted(task)), words])
+
+
+def _situation_of(task: TaskSpec) -> str:
+    words = [] if _has_facts(task) else re.findall(r"\w+", words_of(task).casefold())
+    asked = _asked(task.user) if task.user else []
+    return _json([task.world, asked, sorted(_wanted(task)), words])
 
 
 def _has_facts(task: TaskSpec) -> bool:
@@ -265,6 +285,7 @@ def _bands(traits: Traits) -> Iterator[Band]:
     if not traits.features:
         return
     yield "deed", traits.deed
+    yield "situation", traits.situation
     deeds, goal = signature(traits.deeds), signature(traits.goal)
     yield from cut("features", [*map(min, deeds, goal)] if deeds and goal else deeds or goal)
     if traits.entities:

@@ -19,6 +19,8 @@ OWN = frozenset(
         "metrics.jsonl",
         "log.jsonl",
         "episodes.journal",
+        "batches.jsonl",
+        "learned.jsonl",
         "model",
         "checkpoint",
         "user_model",

@@ -182,7 +182,7 @@ def load_run(
             say. Paths in them are relative to themselves.
         settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
             are relative to the current folder.
-        without_weights: Do not ask for the folders of models.
+        without_weights: Do not ask for what is made first: folders of models, dialogues of a cold start.
 
     Raises:
         SpecError: Everything that is wrong with the files and settings, and the names in them.

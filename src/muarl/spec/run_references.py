@@ -32,7 +32,7 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
     Args:
         run: The run.
         folder: That of its file.
-        without_weights: Do not ask for the folders of models.
+        without_weights: Do not ask for what is made first: folders of models, dialogues of a cold start.
     """
     yield from domain_findings(run.domain, folder)
     at = None if without_weights else folder
@@ -66,7 +66,7 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
                     "a user learns from the expert's dialogues, which have her goals; leave it out"
                 )
                 yield Finding((*part, "file"), message)
-            elif not os.path.isfile(folder / spec.file):
+            elif at is not None and not os.path.isfile(folder / spec.file):
                 yield Finding((*part, "file"), no_file(folder, spec.file))
         if spec.split == run.eval.split and run.overlap.accepted is None:
             message = f"split {spec.split!r} is evaluated, so it cannot be trained on"

@@ -214,7 +214,10 @@ def _by_call(answers: Sequence[Message], calls: Sequence[str]) -> Sequence[Messa
 
 
 def _refuse_disorder(messages: Sequence[Message]) -> None:
-    """The order that a dialogue has: rules, user, then agent and what answers it, the agent last."""
+    """The order that a dialogue has: rules, user, then agent and what answers it.
+
+    Last comes the agent, or what answered a call that ended the dialogue.
+    """
     rest = list(messages)
     if rest and rest[0].role == "system":
         rest.pop(0)
@@ -241,5 +244,5 @@ def _refuse_disorder(messages: Sequence[Message]) -> None:
                 raise ValueError(f"{where} has neither a text nor a call, and cannot be imitated")
             open_calls = [call.id for call in message.tool_calls]
         before = "user" if message.role == "tool" else message.role
-    if open_calls or rest[-1].role != "assistant":
-        raise ValueError("`messages` must end with the assistant")
+    if open_calls or rest[-1].role == "user":
+        raise ValueError("`messages` must end with the assistant, or with the answers to its calls")

@@ -60,14 +60,8 @@ def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
     for split, user, loc in _who_meets(run.spec):
         is_evaluated = split == run.spec.eval.split
         tasks = evaluated if is_evaluated else domain.tasks(split)
-        for own in {domain.of(task.id).located.path: task for task in tasks}.values():
-            met, hers = domain.user_for(own.id, user), domain.of(own.id)
-            of_hers = [task for task in tasks if domain.of(task.id) is hers]
-            for name, kind in met.users():
-                # Whoever is replayed has words for what is evaluated; nobody is trained with her.
-                if is_evaluated or kind.replay is None:
-                    with placed(run, loc if met is user else None, name):
-                        try_users(hers, [kind], of_hers)
+        # Whoever is replayed has words for what is evaluated; nobody is trained with her.
+        try_all_users(domain, user, tasks, run, loc, replayed=is_evaluated)
 
 
 def _unseen_tasks(
@@ -111,6 +105,34 @@ def placed(named_in: Located[Any], loc: tuple[str, ...] | None, pooled: str = ""
             raise
         loc = (*loc, "pool", pooled, "user") if pooled else loc
         raise SpecError([named_in.problem(loc, p.message) for p in error.problems]) from None
+
+
+def try_all_users(
+    domain: AnyDomain,
+    user: UserSpec,
+    tasks: Sequence[TaskSpec],
+    named_in: Located[Any],
+    loc: tuple[str, ...] | None,
+    *,
+    replayed: bool = True,
+) -> None:
+    """As `try_users`, of each domain that tasks are of, which may have users of its own.
+
+    Args:
+        domain: The domain or the suite.
+        user: Who plays the user where a suite says nothing else.
+        tasks: What is played.
+        named_in: The file that names her.
+        loc: Where; None: nowhere.
+        replayed: Whether users who are replayed count.
+    """
+    for first in one_of_each(domain, tasks):
+        met, own = domain.user_for(first.id, user), domain.of(first.id)
+        of_own = [task for task in tasks if domain.of(task.id) is own]
+        for name, kind in met.users():
+            if replayed or kind.replay is None:
+                with placed(named_in, loc if met is user else None, name):
+                    try_users(own, [kind], of_own)
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:

@@ -32,7 +32,7 @@ from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
 from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
-from muarl.train.run_domain import placed, try_users
+from muarl.train.run_domain import try_all_users
 from muarl.train.run_folder import RunFolder
 
 PHASE = "synth"
@@ -48,7 +48,7 @@ def run_of_synth(synth: Located[SynthSpec]) -> Located[RunSpec]:
 
 
 async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDomain:
-    """Load the domain, and look whether agent, user and rules go with it.
+    """Load the domain or the suite, and look whether agent, user and rules go with it.
 
     Raises:
         SpecError: File or domain have to be mended.
@@ -59,13 +59,7 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDo
     split = synth.spec.split
     if split not in domain.splits:
         synth.refuse([Finding(("split",), unknown("split", split, domain.splits))])
-    tasks = domain.tasks(split)
-    for first in one_of_each(domain, tasks):
-        member = domain.of(first.id)
-        hers = [task for task in tasks if domain.of(task.id) is member]
-        for pooled, user in domain.user_for(first.id, synth.spec.user).users():
-            with placed(synth, ("user",), pooled):
-                try_users(member, [user], hers)
+    try_all_users(domain, synth.spec.user, domain.tasks(split), synth, ("user",))
     synth.refuse(_expert_findings(synth.spec, domain))
     synth.refuse(await _rule_findings(synth.spec, domain))
     Verifier(domain, synth.spec.verify)  # refuses replays that would do harm
@@ -110,7 +104,7 @@ async def synthesise(
     """Play what the folder's journal does not hold yet, and look at all that it holds.
 
     Args:
-        domain: The domain.
+        domain: The domain or the suite.
         synth: Who makes the dialogues, and what they have to stand.
         run: Its run, by `run_of_synth`.
         folder: Where the journal and the verdicts go.
@@ -202,14 +196,14 @@ async def _agent(
         by_bytes = byte_renderer()
         client = _client(agent.llm)
         policies = {
-            one.located.path: ChatPolicy(
+            member.located.path: ChatPolicy(
                 client,
                 by_bytes,
                 temperature=agent.llm.temperature,
                 max_tokens=agent.llm.max_tokens,
-                convention=one.convention,
+                convention=member.convention,
             )
-            for one in domain.members
+            for member in domain.members
         }
         # A token is a byte here: the endpoint's own cap is what holds.
         roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
@@ -238,9 +232,9 @@ def _expert_findings(synth: SynthSpec, domain: AnyDomain) -> Iterator[Finding]:
 
 
 async def _rule_findings(synth: SynthSpec, domain: AnyDomain) -> list[Finding]:
-    """Tools that rules name and the domain does not have."""
-    agents = [tool.name for one in domain.members for tool in await one.tools()]
-    hers = [tool.name for one in domain.members for tool in await one.user_tools()]
+    """Tools that rules name and no domain has."""
+    agents = [tool.name for member in domain.members for tool in await member.tools()]
+    hers = [tool.name for member in domain.members for tool in await member.user_tools()]
     return [
         Finding(("verify", "rules", *loc), unknown("tool", tool, offered))
         for loc, by, tool in tools_in(synth.verify.rules)

@@ -122,8 +122,11 @@ class AirlineTools(Toolkit):
         if method["source"] == "gift_card":
             method["amount"] -= price
         if price != 0:
-            payment = {"payment_id": payment_id, "amount": price}
-            reservation["payment_history"].append(payment)
+            reservation["payment_history"].append(self._payment(payment_id, price))
+
+    def _payment(self, payment_id: str, amount: Any) -> dict[str, Any]:
+        """A payment as its model holds it; tau-bench has none."""
+        return {"payment_id": payment_id, "amount": amount}
 
     @tool()
     def calculate(self, expression: str) -> str:

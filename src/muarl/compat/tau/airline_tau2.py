@@ -91,6 +91,9 @@ class Tau2Airline(AirlineTools, Tau2Toolkit):
             day = self._on_date(segment["flight_number"], segment["date"])
             day["available_seats"][reservation["cabin"]] -= len(reservation["passengers"])
 
+    def _payment(self, payment_id: str, amount: Any) -> dict[str, Any]:
+        return _Payment(payment_id=payment_id, amount=amount).model_dump()
+
     def _as_segment(self, flight: Any, segment: Any) -> dict[str, Any]:
         keys = ("flight_number", "origin", "destination", "date", "price")
         return {key: segment[key] for key in keys}

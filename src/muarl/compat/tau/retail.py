@@ -7,19 +7,24 @@ has every field of its models, None where unset, in the order of the models: see
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Container, Sequence
+from typing import Any, ClassVar
 
 from muarl.compat.tau.arithmetic import calculated
 from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
-_REASONS = ("no longer needed", "ordered by mistake")
+REASONS = ("no longer needed", "ordered by mistake")
 UNEQUAL = "the number of items to be exchanged should match"
 """Refusal of more new items than old ones, or fewer."""
 
 
 class RetailTools(Toolkit):
     """What both generations do alike."""
+
+    reasons: ClassVar[Container[str]] = REASONS
+    """For which orders are cancelled."""
+    modified_items_differ: ClassVar[bool] = False
+    """Whether no item of a pending order may be modified into itself."""
 
     def _order(self, order_id: str) -> Any:
         if order_id not in self.db["orders"]:
@@ -95,7 +100,7 @@ class RetailTools(Toolkit):
         order = self._order(order_id)
         if order["status"] != "pending":
             raise Refused(self._say("non-pending order cannot be cancelled"))
-        if reason not in _REASONS:
+        if reason not in self.reasons:
             raise Refused(self._say("invalid reason"))
         refunds = []
         for payment in order["payment_history"]:
@@ -194,13 +199,17 @@ class RetailTools(Toolkit):
         item_ids: Sequence[str],
         new_item_ids: Sequence[str],
         unequal: str = UNEQUAL,
+        *,
+        differing: bool = False,
     ) -> tuple[Any, list[Any]]:
-        """What the change costs, and the variant each item becomes."""
+        """What the change costs, and the variant each item becomes, which may have to be another."""
         if len(item_ids) != len(new_item_ids):
             raise Refused(self._say(unequal))
         difference: Any = 0
         variants = []
         for item_id, new_item_id in zip(item_ids, new_item_ids, strict=True):
+            if differing and item_id == new_item_id:
+                raise Refused(self._say("the new item id should be different from the old item id"))
             item = item_of(order, item_id)
             variant = self._new_variant(item, new_item_id)
             difference += variant["price"] - item["price"]
@@ -241,7 +250,9 @@ class RetailTools(Toolkit):
         if order["status"] != "pending":
             raise Refused(self._say("non-pending order cannot be modified"))
         self._count_items(order, item_ids, "{} not found")
-        difference, variants = self._difference(order, item_ids, new_item_ids)
+        difference, variants = self._difference(
+            order, item_ids, new_item_ids, differing=self.modified_items_differ
+        )
         method = self._method(order, payment_method_id)
         if method["source"] == "gift_card" and method["balance"] < difference:
             short = "insufficient gift card balance to pay for the new item"

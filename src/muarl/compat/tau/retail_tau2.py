@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.compat.tau.retail import UNEQUAL, RetailTools, item_of, transaction_of, turn_into
+from muarl.compat.tau.retail import (
+    REASONS,
+    UNEQUAL,
+    RetailTools,
+    item_of,
+    transaction_of,
+    turn_into,
+)
 from muarl.compat.tau.toolkit import Refused, Tau2Toolkit, tool
 
 
 class Tau2Retail(RetailTools, Tau2Toolkit):
     """The shop of tau2-bench, with its fault: every changed item becomes the last variant."""
+
+    reasons = frozenset(REASONS)  # a list is no element of a set, and so no refusal but an error
+    modified_items_differ = True
 
     def _say(self, text: str) -> str:
         return text[0].upper() + text[1:]
