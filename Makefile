@@ -16,7 +16,7 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl train specs/quickstart.yaml --out $(RUN) --overwrite
 	$(VENV)/bin/muarl report $(RUN)
 
-test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) lint
+test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) $(if $(INSPECT),$(VENV)/.inspect) lint
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/.train $(VENV)/.test
@@ -57,6 +57,10 @@ $(VENV)/.servers: scripts/install-tool-servers.sh constraints.txt | $(VENV)/bin/
 
 $(VENV)/.axe: scripts/install-axe.sh | $(VENV)/bin/python
 	scripts/install-axe.sh $(VENV)
+	touch $@
+
+$(VENV)/.inspect: scripts/install-inspect.sh | $(VENV)/bin/python
+	scripts/install-inspect.sh $(VENV)
 	touch $@
 
 $(VENV)/.models: scripts/install-smollm2.sh pyproject.toml constraints.txt | $(VENV)/.test

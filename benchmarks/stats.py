@@ -26,9 +26,10 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from multiprocessing import Pool
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,10 @@ BANDS = {
 ALIKE = (0.0, 0.1, 0.3, 0.6)
 TOLD = 0.02
 """Of pass^k: below it 30 tasks see mostly none."""
+CHECKED = 25
+"""Evaluations of each condition on which what is computed at once is held against `muarl.evaluate`."""
+PAIRED = ((0.0, "beta"), (0.3, "two"))
+"""Correlations and kinds of tasks at which pairs are compared: the test is exact in every world."""
 
 
 class World(NamedTuple):
@@ -87,52 +92,91 @@ def chances(world: World, levels: Draws, rng: np.random.Generator) -> Draws:
     return np.where(is_easy, level + (1 - level) * apart, level * (1 - apart))
 
 
-def power_mean(world: World, level: float, k: int) -> float:
+def power_mean(world: World, level: Draws, k: int) -> Draws:
     """The mean of the k-th power of a task's chance: what pass^k estimates."""
     if world.alike == 0:
         return level**k
     if world.kinds == "beta":
         size = 1 / world.alike - 1
-        return math.prod((level * size + j) / (size + j) for j in range(k))
+        return np.prod([(level * size + j) / (size + j) for j in range(k)], axis=0)
     apart = math.sqrt(world.alike)
     hard, easy = level * (1 - apart), level + (1 - level) * apart
-    return float(level * easy**k + (1 - level) * hard**k)
+    return level * easy**k + (1 - level) * hard**k
 
 
-def play(of_tasks: Draws, trials: int, rng: np.random.Generator) -> Iterator[Trials]:
-    """The successes of each evaluation."""
-    tries = [[i < c for i in range(trials)] for c in range(trials + 1)]
-    names = [str(task) for task in range(of_tasks.shape[1])]
-    for counts in rng.binomial(trials, of_tasks).tolist():
+class Sums(NamedTuple):
+    """[evaluation, task] successes, each of so many trials."""
+
+    trials: int
+    successes: npt.NDArray[np.int64]
+
+
+def play(sums: Sums) -> Iterator[Trials]:
+    """The same, as `muarl eval` has them."""
+    tries = [[i < c for i in range(sums.trials)] for c in range(sums.trials + 1)]
+    names = [str(task) for task in range(sums.successes.shape[1])]
+    for counts in sums.successes.tolist():
         yield dict(zip(names, map(tries.__getitem__, counts), strict=True))
 
 
-def holds(interval: Interval, truth: float) -> bool:
-    assert interval.low is not None
-    assert interval.high is not None
-    return interval.low <= truth <= interval.high
+def intervals(values: Draws) -> tuple[Draws, Draws]:
+    """`mean_share` of many evaluations at once: [evaluation, task] one value for each task.
+
+    Only so that ten thousand evaluations of each condition take seconds; `same` holds it against
+    `mean_share` itself.
+    """
+    tasks = values.shape[1]
+    share = values.mean(axis=1)
+    variance, spread = share * (1 - share), values.var(axis=1)
+    alike = np.divide(spread, variance, out=np.ones_like(share), where=variance > 1e-9)
+    known = np.minimum(_effective(values), _effective(1 - values))
+    weight = known**2 / (known**2 + 1.6**2)
+    trials = np.where(spread > 1e-9 / tasks, tasks / (weight * alike + 1 - weight), tasks)
+    z = NormalDist().inv_cdf(0.975)
+    scale = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z / scale * np.sqrt(variance / trials + z * z / (4 * trials * trials))
+    return np.minimum(centre - half, share), np.maximum(centre + half, share)
+
+
+def _effective(values: Draws) -> Draws:
+    squares = (values**2).sum(axis=1)
+    total = values.sum(axis=1) ** 2
+    return np.divide(total, squares, out=np.zeros_like(total), where=squares > 0)
+
+
+def same(
+    at_once: tuple[Draws, Draws], one_by_one: Callable[[Trials], Interval], sums: Sums
+) -> None:
+    """Stop unless what was computed at once is what the functions of `muarl eval` say."""
+    low, high = at_once
+    for number, trials in enumerate(play(sums)):
+        found = one_by_one(trials)
+        assert found.low is not None
+        assert found.high is not None
+        gap = max(abs(found.low - low[number]), abs(found.high - high[number]))
+        assert gap < 1e-6, (found, low[number], high[number])
 
 
 def of_success(world: World, draws: int, seed: int) -> dict[str, float]:
     """How often each interval holds, of one world."""
     rng = np.random.default_rng([seed, *str(world).encode()])
-    held: dict[str, list[bool]] = {}
-    told: dict[str, list[float]] = {}
-    ks = [k for k in (2, 4, 8) if k <= world.trials]
     levels = rng.uniform(*BANDS[world.band], draws)
-    evaluations = play(chances(world, levels, rng), world.trials, rng)
-    for number, (level, trials) in enumerate(zip(levels.tolist(), evaluations, strict=True)):
-        held.setdefault("success", []).append(holds(success_rate(trials), level))
-        if number % 4 == 0:
-            for k in ks:
-                truth = power_mean(world, level, k)
-                told.setdefault(f"pass^{k}", []).append(truth)
-                held.setdefault(f"pass^{k}", []).append(holds(pass_hat(trials, k), truth))
-    return {
-        name: fmean(each)
-        for name, each in held.items()
-        if name not in told or fmean(told[name]) >= TOLD
-    }
+    sums = rng.binomial(world.trials, chances(world, levels, rng))
+    few = Sums(world.trials, sums[:CHECKED])
+    low, high = intervals(sums / world.trials)
+    same((low, high), success_rate, few)
+    found = {"success": float(np.mean((low <= levels) & (levels <= high)))}
+    for k in (k for k in (2, 4, 8) if k <= world.trials):
+        truth = power_mean(world, levels, k)
+        if truth.mean() < TOLD:
+            continue
+        n = world.trials
+        of_count = np.array([math.comb(c, k) / math.comb(n, k) for c in range(n + 1)])
+        low, high = intervals(of_count[sums])
+        same((low, high), partial(pass_hat, k=k), few)
+        found[f"pass^{k}"] = float(np.mean((low <= truth) & (truth <= high)))
+    return found
 
 
 def of_pair(world: World, draws: int, seed: int) -> dict[str, float]:
@@ -140,15 +184,20 @@ def of_pair(world: World, draws: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 1, *str(world).encode()])
     levels = rng.uniform(*BANDS[world.band], draws)
     of_tasks = chances(world, levels, rng)
-    first, second = (list(play(of_tasks, world.trials, rng)) for _ in range(2))
+    first, second = (Sums(world.trials, rng.binomial(world.trials, of_tasks)) for _ in range(2))
     # The better policy fails a third as often on every task.
-    better = play(1 - (1 - of_tasks) / 3, world.trials, rng)
+    better = Sums(world.trials, rng.binomial(world.trials, 1 - (1 - of_tasks) / 3))
     alarms, held = [], []
-    for level, one, other, best in zip(levels.tolist(), first, second, better, strict=True):
+    for level, one, other, best in zip(
+        levels.tolist(), play(first), play(second), play(better), strict=True
+    ):
         p = sign_flip_p(differences(one, other))
         assert p is not None
         alarms.append(p < 0.05)
-        held.append(holds(paired_difference(best, one), 2 / 3 * (1 - level)))
+        found, truth = paired_difference(best, one), 2 / 3 * (1 - level)
+        assert found.low is not None
+        assert found.high is not None
+        held.append(found.low <= truth <= found.high)
     return {"false_positive": fmean(alarms), "difference": fmean(held)}
 
 
@@ -185,13 +234,14 @@ def _pair(job: tuple[World, int, int]) -> tuple[World, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--draws", type=int, default=10_000, help="evaluations of each condition")
+    parser.add_argument("--draws", type=int, default=20_000, help="evaluations of each condition")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     every = worlds()
     with Pool(os.cpu_count()) as pool:
         success = pool.map(_success, [(w, args.draws, args.seed) for w in every], chunksize=2)
-        pairs = pool.map(_pair, [(w, args.draws, args.seed) for w in every], chunksize=2)
+        of_pairs = [w for w in every if (w.alike, w.kinds) in PAIRED]
+        pairs = pool.map(_pair, [(w, args.draws // 5, args.seed) for w in of_pairs])
     result: dict[str, object] = {"conditions": len(every), "draws": args.draws}
     kinds: dict[str, tuple[Sequence[tuple[World, dict[str, float]]], Callable[[str], bool]]] = {
         "coverage": (success, lambda name: name == "success"),

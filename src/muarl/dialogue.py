@@ -28,7 +28,7 @@ from muarl.offer import Offer
 from muarl.perturb import Perturbations
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.policy.flaws import sound_message
-from muarl.record import NOT_MADE, Episode, EpisodeKey, Outcome, Turn, UserReply
+from muarl.record import NOT_MADE, Episode, EpisodeKey, Outcome, Sample, Turn, UserReply
 from muarl.render import Renderer, in_convention
 from muarl.seeds import derive_seed
 from muarl.side import Side
@@ -128,6 +128,7 @@ class Dialogue:
         self._gates = gates or Gates()
         self._waits = Waits(task.id)
         self._effect: str | None = None
+        self._elsewhere = False  # played by a model behind an endpoint
         self._world = domain.world_for(task)
         self._content_hash = domain.content_hash(task)
         self._initial = self._world.fork()
@@ -194,18 +195,22 @@ class Dialogue:
             user_tools=log.user_tools,
             perturbed=list(self._perturbations.offered) if self._perturbations else [],
             turns=log.turns,
-            samples=self._side.samples,
+            samples=self._samples(),
             fault=type(error).__name__ if error else None,
             breach=error.breach if isinstance(error, UserError) else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
             start=self._start,
             changes=diff(self._initial, self._world),
-            forks=self._side.forks,
+            forks=0 if self._elsewhere else self._side.forks,
             user_samples=[s for s in hers.side.samples if s.spans] if hers else [],
             user_rejected=hers.rejected if hers else [],
             user_forks=hers.side.forks if hers else 0,
         )
+
+    def _samples(self) -> list[Sample]:
+        """What was sampled; of a model behind an endpoint, whose tokens are unknown, nothing."""
+        return [Sample([])] if self._elsewhere else self._side.samples
 
     async def _talk(self, session: ToolSession, offer: Offer) -> Outcome:
         await self._open(offer)
@@ -288,6 +293,8 @@ class Dialogue:
     def _record(self, generation: Generation) -> Turn:
         message = self._side.read(generation, turn=len(self._log.turns))
         sample, start, end = self._side.keep(generation)
+        if generation.usage is not None:
+            self._elsewhere, sample, start, end = True, 0, 0, 0
         turn = Turn(
             message=message,
             sample=sample,
@@ -295,6 +302,7 @@ class Dialogue:
             end=end,
             finish_reason=generation.finish_reason,
             policy_version=generation.policy_version,
+            usage=generation.usage,
         )
         self._log.turns.append(turn)
         return turn

@@ -51,6 +51,8 @@ class Side:
 
     def read(self, generation: Generation, *, turn: int) -> Message:
         """What was sampled for the present prompt, as a message; `turn` names its calls."""
+        if generation.message is not None:
+            return generation.message
         if generation.finish_reason == "length":  # half a message is never taken for a call
             return Message("assistant", self._renderer.tokenizer.decode(generation.token_ids))
         return self._renderer.parse(generation.token_ids, self.prompt, turn=turn)

@@ -79,6 +79,7 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
     assert beside(summarise(episodes)) == [
         "2 of 2 scores leave something out: nobody judged it",
         "pass^2 1.000 [0.207, 1.000]",
+        "pass@2 1.000 [0.207, 1.000]",
         "share 0.500 (no interval: it is of one task)",
     ]
 
@@ -87,7 +88,7 @@ def test_a_grid_says_what_its_scores_leave_out() -> None:
     rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
     summary = summarise([build_episode(rewards=rewards)])
     grid = GridSpec.model_construct(policies={"p": None}, users={"u": None}, trials=1, gain=None)
-    cell = Cell("p", "u", summary.success, {}, summary)
+    cell = Cell("p", "u", summary.success, {}, {}, summary)
     found = GridFound(cells=[cell], policies=[], users=[], kept={}, verdict=None)
     lines = list(grid_lines(grid, 1, "held_out", found))
     assert lines[-1] == "some scores leave something out: nobody judged it"
@@ -219,7 +220,7 @@ def test_what_goes_to_no_terminal_is_plain_lines(
         progress.advance(2, reward=0.5)
         counters.attempt_ended(plan, build_episode(plan.key), None)
         clock.now += 2.0
-        progress.advance(4, reward=0.5)
+        progress.advance(4, reward=0.5, loss=None)
         progress.note("done")
     lines = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
     assert lines == [

@@ -16,6 +16,7 @@ from muarl.evaluate.grid import compare, played
 from muarl.record import JournalWriter, Outcome, read_journal
 from muarl.record.codec import encode_episode
 from muarl.spec import GridSpec
+from muarl.spec.grid import GridPolicySpec
 from muarl.testing import build_episode
 
 GRID = """\
@@ -60,9 +61,23 @@ def test_every_policy_plays_with_every_user_and_what_is_found_is_said(
         assert cell["pass_hat"]["3"]["value"] == (policy == "expert")
     assert [d["success"]["value"] for d in found["policies"]] == [1.0, 1.0]
     assert found["kept"]["asks_once"]["kept"]["value"] == 1.0
+    for (policy, _), cell in cells.items():
+        floor = {"floor": 0.0, "above": cell["success"]["value"], "says": "none found"}
+        assert floor == {
+            "floor": cell["floor"],
+            "above": cell["above_floor"]["value"],
+            "says": cell["contamination"]["says"],
+        }
+        assert cell["pass_at"]["3"]["value"] == (policy == "expert")
+        assert cell["summary"]["failures"] == ({} if policy == "expert" else {"stopped_early": 21})
+    assert "idle with own: failed: 21 stopped_early" in ending.out
+    first, _ = found["policies"]
+    assert (first["of"], first["minus"], first["differ"]) == ("expert", "idle", 7)
+    assert (first["found"], first["p"]) == ("higher", 2 / 2**7)
     # Seven tasks that are all alike do not prove what an eighth would be.
     assert found["verdict"] == "undecided"
-    assert muarl("eval", grid, "--out", out, "--overwrite", "--json").code == 0
+    told = json.loads(muarl("eval", grid, "--out", out, "--overwrite", "--json").out)
+    assert all(cell["observed"]["message_p50_ms"] > 0 for cell in told["cells"])
     assert json.loads((out / "grid.json").read_text()) == found
 
 
@@ -152,7 +167,7 @@ def test_what_users_faults_took_out_of_a_cell_is_said_with_its_task() -> None:
     spec = GridSpec.model_validate(yaml.safe_load(GRID) | {"gain": None})
     lost = structs.replace(build_episode(outcome=Outcome.USER_FAULT), breach="leak")
     found = {
-        (policy, user): played([build_episode(), lost] if user == "own" else [build_episode()])
+        (policy, user): played({0: [build_episode(), lost] if user == "own" else [build_episode()]})
         for policy in spec.policies
         for user in spec.users
     }
@@ -172,3 +187,40 @@ def test_a_grid_is_checked_with_its_run_and_domain(muarl: InProcess, grid: Path)
     ending = muarl("check", grid, "--offline")
     assert ending.code == 2
     assert "unknown policy 'idol'; did you mean 'idle'?" in " ".join(ending.lines)
+
+
+def test_a_grid_is_played_with_several_seeds(muarl: InProcess, grid: Path, out: Path) -> None:
+    spoil(grid, "trials: 3", "trials: 2\nseeds: [4, 9]")
+    told = muarl("eval", grid, "--out", out, "--json")
+    assert told.code == 0, told.lines
+    found = json.loads((out / "grid.json").read_text())
+    for cell in found["cells"]:
+        assert cell["summary"]["n"] == 7 * 2 * 2
+        assert list(cell["by_seed"]) == ["4", "9"]
+        assert {share["n"] for share in cell["by_seed"].values()} == {14}
+    episodes = list(read_journal(out / "episodes.journal"))
+    assert {e.key.run_seed for e in episodes} == {4, 9}
+    assert len({e.key for e in episodes}) == len(episodes) == 4 * 7 * 2 * 2
+    again = muarl("eval", grid, "--out", out, "--resume")
+    assert again.code == 0, again.lines
+    assert json.loads((out / "grid.json").read_text()) == found
+    assert "7 tasks of held_out, 4 dialogues on each" in again.out
+    assert "expert with own: seed 4 1.000" in again.out
+    spoil(grid, "[4, 9]", "[4, 8]")
+    assert muarl("eval", grid, "--out", out, "--resume").code != 0
+
+
+def test_a_training_of_several_seeds_is_one_policy() -> None:
+    assert GridPolicySpec(model="runs/a-{seed}").folder(3) == "runs/a-3"
+    assert GridPolicySpec(cold_start="runs/a-{seed}").folder(3) == "runs/a-3/cold_start"
+    assert GridPolicySpec(model="runs/a").folder(3) == "runs/a"
+
+
+def test_each_seed_needs_its_folder(muarl: InProcess, grid: Path, out: Path) -> None:
+    spoil(grid, "idle: {trivial: do_nothing}", 'idle: {model: "runs/a-{seed}"}')
+    spoil(grid, "trials: 3", "seeds: [4, 9]")
+    ending = muarl("eval", grid, "--out", out)
+    assert ending.code != 0
+    assert "runs/a-4" in "".join(ending.lines)
+    spoil(grid, "[4, 9]", "[4, 4]")
+    assert "a seed is named twice" in "".join(muarl("eval", grid, "--out", out).lines)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from bad_input import InProcess
-from synth_kit import completion, served, write_synth
+from chat_kit import completion, served
+from synth_kit import write_synth
 
 from muarl.cli import main
 from muarl.domain import load_domain

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from bad_input import InProcess
-from synth_kit import completion, served, write_synth
+from chat_kit import completion, served
+from synth_kit import write_synth
 
 from muarl.synth.agreement import agreement
 from muarl.synth.verdicts import read_verdicts

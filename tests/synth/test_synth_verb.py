@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from bad_input import SOURCE, InProcess
+from chat_kit import completion, served, shop_agent
 from spec_files import spoil
-from synth_kit import completion, served, shop_agent, write_synth
+from synth_kit import write_synth
 
 from muarl.record import StoredEpisodes
 from muarl.spec import load_synth

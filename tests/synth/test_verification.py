@@ -14,12 +14,12 @@ from synth_kit import own, write_synth
 from muarl.data.stored import StoredTasks
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
+from muarl.evaluate.identifiers import first_unsaid, identifiers
 from muarl.messages import ToolCall
 from muarl.record import Episode, Outcome
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.verify import VerifySpec
 from muarl.synth.candidate import Candidate
-from muarl.synth.identifiers import first_unsaid, identifiers
 from muarl.synth.verify import Verdict, Verifier, Yield
 from muarl.testing import play_agents
 

@@ -13,7 +13,7 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import name_of_run
 from muarl.cli._running import prepare_torch, run_resumably
 from muarl.cli._telling import remark
-from muarl.evaluate.grid import Difference, GridFound
+from muarl.evaluate.grid import Cell, Difference, GridFound
 from muarl.evaluate.statistics import Interval
 from muarl.spec import GridSpec, dump_spec, load_grid, load_run
 
@@ -77,13 +77,14 @@ def run_grid(args: argparse.Namespace) -> int:
                 progress=progress,
                 stop=stop,
                 observer=observation,
+                counters=observation.counters,
             ),
             out,
             observation,
         )
     tasks = tasks_of_grid(domain, run.spec)
     if args.json:
-        answer(json.dumps(as_json(grid.spec, tasks, result)))
+        answer(json.dumps(as_json(grid.spec, tasks, result, observed=True)))
     else:
         for line in grid_lines(grid.spec, len(tasks), run.spec.eval.split, result):
             answer(line)
@@ -106,16 +107,20 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
 
     yield (
         f"{len(grid.policies)} policies with {len(grid.users)} users: {num_tasks} tasks of "
-        f"{split}, {grid.trials} dialogues on each"
+        f"{split}, {grid.trials * len(grid.every_seed)} dialogues on each"
     )
     ks = [k for k in found.cells[0].pass_hat if k > 1]
-    rows = [["policy", "user", "success", *(f"pass^{k}" for k in ks), "turns", "faults"]]
+    has_floor = any(cell.above_floor is not None for cell in found.cells)
+    above = ["above floor"] if has_floor else []
+    rows = [["policy", "user", "success", *above, *(f"pass^{k}" for k in ks), "turns", "faults"]]
     for cell in found.cells:
         hats = [_number(cell.pass_hat[k]) for k in ks]
         turns = cell.summary.turns.value
         rows.append(
             [
-                *(cell.policy, cell.user, _number(cell.success), *hats),
+                *(cell.policy, cell.user, _number(cell.success)),
+                *([_above(cell)] if has_floor else []),
+                *hats,
                 "" if turns is None else f"{turns:.1f}",
                 str(cell.summary.faults),
             ]
@@ -124,6 +129,8 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
     for caveat in dict.fromkeys(each for cell in found.cells for each in cell.summary.caveats):
         yield f"some scores leave something out: {caveat}"
     for cell in found.cells:
+        for line in _beside(cell):
+            yield f"{cell.policy} with {cell.user}: {line}"
         for line in removals(cell.summary.removed):
             yield f"{cell.policy} with {cell.user}: {line.strip()}"
     if found.policies:
@@ -134,6 +141,32 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
         yield from _differences(found.users)
     if grid.gain is not None:
         yield from _gain(grid, found)
+
+
+def _above(cell: Cell) -> str:
+    return "" if cell.above_floor is None else f"{cell.above_floor.value:.3f}"
+
+
+def _beside(cell: Cell) -> Iterator[str]:
+    """What belongs beside a cell's success, where there is something to say."""
+    from muarl.cli._status import why_failed
+
+    if len(cell.by_seed) > 1:
+        yield ", ".join(f"seed {seed} {_number(share)}" for seed, share in cell.by_seed.items())
+    yield from why_failed(cell.summary.failures)
+    if cell.contamination is not None and cell.contamination.seen != 0:
+        yield f"contamination {cell.contamination.says}"
+    if (spent := cell.spent) is not None:
+        cost = "" if spent.cost is None else f", cost {spent.cost:.4g}"
+        yield (
+            f"{spent.prompt_tokens:,.0f} tokens sent and {spent.completion_tokens:,.0f} written for a "
+            f"dialogue{cost}"
+        )
+        if spent.unknown:
+            yield f"of {spent.unknown:,} messages the endpoint did not tell the tokens"
+        if (median := cell.observed.get("message_p50_ms")) is not None:
+            most = cell.observed["message_p99_ms"]
+            yield f"a message took {median:,.0f} ms (median), {most:,.0f} ms (99th percentile)"
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:

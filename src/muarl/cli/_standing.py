@@ -183,4 +183,5 @@ def _words(figures: dict[str, Any]) -> str:
     return "  ".join(
         f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"
         for name, value in figures.items()
+        if value is not None
     )

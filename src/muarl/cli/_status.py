@@ -64,6 +64,16 @@ def endings(outcomes: dict[str, int]) -> str:
     return f"ended: {', '.join(f'{count:,} {outcome}' for outcome, count in ranked) or 'none'}"
 
 
+def why_failed(failures: dict[str, int]) -> list[str]:
+    """Kinds of failures, the most frequent first, from `EvalSummary.failures`; nothing for none.
+
+    Example:
+        "failed: 12 wrong_outcome, 3 rules_broken, 1 infrastructure"
+    """
+    kinds = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
+    return [f"failed: {', '.join(f'{count:,} {kind}' for kind, count in kinds)}"] if kinds else []
+
+
 def beside(summary: EvalSummary) -> list[str]:
     """What belongs beside a success: what it leaves out, pass^k, and the means of metrics.
 

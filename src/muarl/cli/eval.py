@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return answer_run(located)
     prepare_torch(spec.threads)
     from muarl.cli._differs import tell_differences
-    from muarl.cli._status import beside, endings, in_words, removals
+    from muarl.cli._status import beside, endings, in_words, removals, why_failed
     from muarl.cli._watching import require_watching, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
@@ -172,6 +172,8 @@ def run(args: argparse.Namespace) -> int:
         for line in beside(summary):
             answer(f"  {line}")
         answer(f"  {endings(summary.outcomes)}")
+        for line in why_failed(summary.failures):
+            answer(f"  {line}")
         for line in removals(summary.removed):
             answer(f"  {line}")
         answer(f"  {in_words(fields['observed'])}")

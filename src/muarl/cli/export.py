@@ -2,8 +2,9 @@
 
 `--what episodes` gives a row for each episode, with its conversation as chat messages; `--what
 samples` a row for each token sequence, with loss mask, sampler log-probs, advantage and policy
-versions, for trainers; of a synthesis only of what was kept. `--what dialogues` gives those that `muarl synth` kept, as trainers of chat models
-read them: `messages` and `tools`, with provenance, licence and what each stood. docs/records.md and
+versions, for trainers; of a synthesis only of what was kept. `--what dialogues` gives those that
+`muarl synth` kept, as trainers of chat models read them: `messages` and `tools`, with provenance, licence and what each stood. `--what inspect` writes a log
+of inspect_ai, of one phase, which `inspect view` shows. docs/records.md and
 docs/synthesis.md describe every column. Parquet and datasets need the extra
 `export`.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--what",
-        choices=("episodes", "samples", "dialogues"),
+        choices=("episodes", "samples", "dialogues", "inspect"),
         default="episodes",
         help="default: episodes",
     )
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format is None:
         args.format = "parquet" if args.out.suffix == ".parquet" else "jsonl"
     episodes = stored_episodes(args)
+    if args.what == "inspect":
+        return _export_inspect(args, episodes)
     write = _writer(args)  # a library that is missing is said before anything is read
     refused = _refused(args.runs) if args.what == "samples" else set()
     chosen = _Chosen(episodes, args.min_reward, refused)
@@ -72,6 +76,35 @@ def run(args: argparse.Namespace) -> int:
         count = write(rows, fresh)
     credit = "" if args.what == "dialogues" else _credit(args.runs[0])
     answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}{credit}")
+    return 0
+
+
+def _export_inspect(args: argparse.Namespace, episodes: StoredEpisodes) -> int:
+    """Write one phase as a log of inspect_ai.
+
+    Raises:
+        SetupError: Another form was asked for, or there are several phases to choose from.
+    """
+    from muarl.data.export.inspect_log import inspect_header, inspect_samples, write_inspect
+
+    if args.format != "jsonl" or args.min_reward is not None:
+        raise SetupError("a log of inspect_ai is one JSON file of all episodes of a phase")
+    heads = list(episodes.heads())
+    phases = sorted({head.key.phase for head in heads})
+    if len(phases) > 1:
+        raise SetupError(
+            f"a log of inspect_ai is of one model: choose with --phase; phases: {', '.join(phases)}"
+        )
+    elsewhere = next((episode.elsewhere for episode in episodes), "")
+    created = datetime.fromtimestamp((args.runs[0] / "episodes.journal").stat().st_mtime, UTC)
+    header = inspect_header(
+        heads, phase=phases[0], model=elsewhere or f"muarl/{args.runs[0].name}", created=created
+    )
+    with placed(
+        args.out, overwrite=args.overwrite, marker=None, reads=files_of(args.runs)
+    ) as fresh:
+        count = write_inspect(header, inspect_samples(episodes), fresh)
+    answer(f"{count} episodes of {phases[0]} in {args.out}")
     return 0
 
 

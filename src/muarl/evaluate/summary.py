@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from muarl.evaluate.failures import failure_of
 from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
 from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
@@ -68,6 +69,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         pass_at: k to pass@k, the chance that one of k dialogues on a task succeeds, likewise.
         metrics: Metric to its mean over the episodes that it applies to.
         caveats: What scores leave out, to how many of them do.
+        failures: Kind of failure to episodes, faults included; see `muarl.evaluate.failures`.
     """
 
     n: int
@@ -88,6 +90,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
     pass_at: dict[int, Interval] = {}
     metrics: dict[str, Interval] = {}
     caveats: dict[str, int] = {}
+    failures: dict[str, int] = {}
 
 
 def summarise(
@@ -109,9 +112,12 @@ def summarise(
     calls: Counter[str] = Counter()
     errors = 0
     removal = RemovalTally()
+    failures: Counter[str] = Counter()
     for episode in episodes:
         removal.add(episode)
         outcomes[episode.outcome.value] += 1
+        if (kind := failure_of(episode)) is not None:
+            failures[kind] += 1
         if episode.outcome.is_fault or episode.reward is None:
             continue
         scored.append(_figures(episode))
@@ -152,6 +158,7 @@ def summarise(
         pass_at=_pass_k(pass_at, scored),
         metrics=_metrics(scored),
         caveats=dict(sorted(Counter(c for e in scored for c in e.caveats).items())),
+        failures=dict(failures.most_common()),
     )
 
 

@@ -66,11 +66,15 @@ class ChatReply(msgspec.Struct, frozen=True):
         text: Its content, reasoning between tags included; "" if it only called tools.
         cut: The token cap ended it.
         calls: Tools it called.
+        prompt_tokens: Tokens it was sent, as the endpoint counts; None where it does not say.
+        completion_tokens: Tokens it wrote, likewise.
     """
 
     text: str
     cut: bool
     calls: tuple[ChatCall, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 class _Content(msgspec.Struct):
@@ -85,6 +89,7 @@ class _Choice(msgspec.Struct):
 
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
+    usage: Any = None
 
 
 _decoder = msgspec.json.Decoder(_Completion)
@@ -211,27 +216,41 @@ class ChatClient:
 
 def _read(body: bytes, key: ApiKey) -> ChatReply:
     try:
-        choices = _decoder.decode(body).choices
+        completion = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PassingFailure(f"answered with no chat completion: {error}") from error
-    if not choices:
+    if not completion.choices:
         raise PassingFailure("answered with no chat completion: `choices` is empty")
-    choice = choices[0]
+    choice = completion.choices[0]
     said = key.hide_in_speech(choice.message.content or "")
     calls = tuple(_calls(choice.message.tool_calls, key))
-    return ChatReply(said, choice.finish_reason == "length", calls)
+    counts = [_count(completion.usage, of) for of in ("prompt_tokens", "completion_tokens")]
+    return ChatReply(said, choice.finish_reason == "length", calls, *counts)
+
+
+def _count(usage: Any, of: str) -> int | None:
+    """A count that an endpoint gives; what is none is as good as left out."""
+    count = usage.get(of) if isinstance(usage, dict) else None
+    return count if type(count) is int and 0 <= count < 2**53 else None
 
 
 def _calls(calls: Any, key: ApiKey) -> Iterator[ChatCall]:
-    """Calls, without the key that a model could have been made to repeat; what is none is left out."""
+    """Calls, without the key that a model could have been made to repeat; what is none is left out.
+
+    Some servers give arguments as an object, and no id.
+    """
     for value in calls if isinstance(calls, list) else ():
-        try:
-            made = msgspec.convert(value, ChatCall)
-        except msgspec.ValidationError:
+        function = value.get("function") if isinstance(value, dict) else None
+        if not isinstance(function, dict) or not isinstance(name := function.get("name"), str):
             continue
-        name, arguments = made.function.name, made.function.arguments
-        hidden = ChatFunction(key.hide_in_speech(name), key.hide_in_speech(arguments))
-        yield ChatCall(made.id, hidden)
+        arguments = function.get("arguments")
+        text = arguments if isinstance(arguments, str) else _as_text(arguments)
+        hidden = ChatFunction(key.hide_in_speech(name), key.hide_in_speech(text))
+        yield ChatCall(str(value.get("id") or ""), hidden)
+
+
+def _as_text(arguments: Any) -> str:
+    return "" if arguments is None else msgspec.json.encode(arguments).decode()
 
 
 def strip_reasoning(text: str) -> str:

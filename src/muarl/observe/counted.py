@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.observe.durations import Durations
 from muarl.observe.snapshot import Activity, Totals
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import UserReply
@@ -32,20 +33,37 @@ def _one(activity: Activity) -> Iterator[None]:
 class CountedPolicy:
     """A policy whose messages and tokens are counted."""
 
-    def __init__(self, policy: Policy, activity: Activity, totals: Totals) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        activity: Activity,
+        totals: Totals,
+        took: Durations,
+        clock: Callable[[], float],
+    ) -> None:
         self._policy = policy
         self._activity = activity
         self._totals = totals
+        self._took = took
+        self._clock = clock
 
     @property
     def policy_version(self) -> int:
         return self._policy.policy_version
 
     async def generate(self, request: GenerateRequest) -> Generation:
+        begun = self._clock()
         with _one(self._activity):
             generation = await self._policy.generate(request)
-        self._totals.sampled_tokens += len(generation.token_ids)
+        self._took.add(self._clock() - begun)
+        self._totals.sampled_tokens += _sampled(generation)
         return generation
+
+
+def _sampled(generation: Generation) -> int:
+    """Tokens; of a model behind an endpoint those that it says."""
+    usage = generation.usage
+    return len(generation.token_ids) if usage is None else usage.completion_tokens or 0
 
 
 class CountedUser:

@@ -44,6 +44,7 @@ class Counters(Observer):
         self._policy, self._tools, self._users = Activity(), Activity(), Activity()
         self._outcomes: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
+        self._message_s = Durations()
         self._loop_lag = Durations()
         self._load: EngineLoad | None = None
         self._window: int | None = None
@@ -60,6 +61,7 @@ class Counters(Observer):
             users=structs.replace(self._users),
             outcomes=dict(self._outcomes),
             faults=dict(self._faults),
+            message_s=self._message_s.copy(),
             loop_lag=self._loop_lag.copy(),
             load=self._load,
             window=self._window,
@@ -119,7 +121,7 @@ class Counters(Observer):
         self._load, self._window = load, window
 
     def policy(self, plan: EpisodePlan, policy: Policy) -> Policy:
-        return CountedPolicy(policy, self._policy, self._totals)
+        return CountedPolicy(policy, self._policy, self._totals, self._message_s, self._clock)
 
     def user(self, plan: EpisodePlan, user: User) -> User:
         return CountedUser(user, self._users)

@@ -76,6 +76,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         users: Messages of users, their first ones included.
         outcomes: Outcome to final episodes.
         faults: Kind of fault to attempts, those that were tried again included.
+        message_s: How long policy messages took that came.
         loop_lag: How late the event loop woke a timer; its own grain, about 1 ms, included.
         load: What the engine last said of itself, where it says something.
         window: Dialogues that may be live, where the scheduler follows the engine.
@@ -90,6 +91,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     users: Activity
     outcomes: dict[str, int]
     faults: dict[str, int]
+    message_s: Durations
     loop_lag: Durations
     load: EngineLoad | None
     window: int | None
@@ -106,6 +108,7 @@ class Snapshot(msgspec.Struct, frozen=True):
             users=_activity(self.users, earlier.users),
             outcomes=_fewer(self.outcomes, earlier.outcomes),
             faults=_fewer(self.faults, earlier.faults),
+            message_s=self.message_s.since(earlier.message_s),
             loop_lag=self.loop_lag.since(earlier.loop_lag),
             load=self.load,
             window=self.window,
@@ -142,6 +145,10 @@ class Snapshot(msgspec.Struct, frozen=True):
             "queue_mean": t.waiting_sum / t.ticks if t.ticks and self.load else None,
             "kv_use_mean": t.kv_use_sum / t.ticks if t.ticks and self.load else None,
             "preemptions": t.preemptions if self.load else None,
+            **{
+                f"message_{name}_ms": _ms(self.message_s.quantile(share))
+                for name, share in lag.items()
+            },
             **{
                 f"loop_lag_{name}_ms": _ms(self.loop_lag.quantile(share))
                 for name, share in lag.items()

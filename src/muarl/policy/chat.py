@@ -1,7 +1,8 @@
 """An agent behind an OpenAI-compatible chat endpoint, as a policy: messages in, one message out.
 
-Its tokens are unknown, so that what it says is rendered as if it had been sampled
-(`muarl.policy.spoken`): for dialogues that are learned from by imitation, never by reinforcement.
+Its tokens are unknown. In dialogues that are made to be imitated what it says is rendered as if it had been
+sampled (`muarl.policy.spoken`), and an answer that is no message is the endpoint's failure. In those by
+which it is judged there are no tokens (`Generation.usage`), and whatever it answers is its own doing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+
+from msgspec import structs
 
 from muarl.errors import EndpointError, PolicyError
 from muarl.http.chat_client import (
@@ -22,6 +25,7 @@ from muarl.http.chat_client import (
 from muarl.messages import Message, ToolCall
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
+from muarl.record import Usage
 from muarl.render import Renderer, in_convention
 from muarl.text_calls import Convention
 
@@ -33,6 +37,7 @@ class ChatPolicy:
         client: Who is asked.
         renderer: Of the dialogues.
         convention: How it writes calls into its text; None where it calls tools.
+        judged: It is what is evaluated; see above.
         temperature: Of its messages.
         max_tokens: Cap on one of them.
     """
@@ -47,18 +52,21 @@ class ChatPolicy:
         temperature: float,
         max_tokens: int,
         convention: Convention | None = None,
+        judged: bool = False,
     ) -> None:
         self._client = client
         self._renderer = in_convention(renderer, convention)
         self._convention = convention
         self._temperature = temperature
         self._max_tokens = max_tokens
+        self._judged = judged
 
     async def generate(self, request: GenerateRequest) -> Generation:
         """Ask for one message.
 
         Raises:
-            PolicyError: The endpoint failed, or answered with nothing that is a message.
+            PolicyError: The endpoint failed, or, unless it is judged, answered with nothing that is a
+                message.
             EpisodeTimeout: It did not answer in time.
         """
         told: Sequence[Message] = request.history
@@ -77,19 +85,36 @@ class ChatPolicy:
         except EndpointError as error:
             raise PolicyError(str(error)) from error
         turn = sum(message.role == "assistant" for message in request.history)
-        return as_sampled(self._message(reply, turn), self._renderer, request)
+        if not self._judged:
+            self._refuse_no_message(reply)
+        message = _message(reply, turn)
+        generation = as_sampled(message, self._renderer, request)
+        if not self._judged:
+            return generation
+        usage = Usage(self._client.model, reply.prompt_tokens, reply.completion_tokens)
+        return structs.replace(
+            generation,
+            usage=usage,
+            # By a convention the text holds calls, which the dialogue reads like any model's.
+            message=message if self._convention is None or reply.cut else None,
+            finish_reason="length" if reply.cut else "stop",
+        )
 
-    def _message(self, reply: ChatReply, turn: int) -> Message:
-        calls = tuple(_call(made, f"call_{turn}_{index}") for index, made in enumerate(reply.calls))
-        text = strip_reasoning(reply.text)
+    def _refuse_no_message(self, reply: ChatReply) -> None:
         if reply.cut:
             raise PolicyError(
                 f"{self._client!r} was cut off after {self._max_tokens} tokens; raise the agent's "
                 "`max_tokens`"
             )
-        if not (text or calls):
+        if not (strip_reasoning(reply.text) or reply.calls):
             raise PolicyError(f"{self._client!r} answered with neither a text nor a call")
-        return Message("assistant", text, calls)
+
+
+def _message(reply: ChatReply, turn: int) -> Message:
+    if reply.cut:  # half a message is never taken for a call
+        return Message("assistant", reply.text)
+    calls = tuple(_call(made, f"call_{turn}_{index}") for index, made in enumerate(reply.calls))
+    return Message("assistant", strip_reasoning(reply.text), calls)
 
 
 def _answers_as_user(told: Sequence[Message]) -> list[Message]:

@@ -75,6 +75,8 @@ def _flaws(generation: Generation, request: GenerateRequest, vocab_size: int) ->
 
 
 def _of_the_end(generation: Generation, request: GenerateRequest) -> Iterator[str]:
+    if generation.usage is not None:  # the ids are not what an endpoint's model sampled
+        return
     ids, reason = generation.token_ids, generation.finish_reason
     stops = set(request.stop_token_ids)
     if not stops.isdisjoint(ids[:-1]):

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from muarl.messages import Message, ToolSpec
+from muarl.record import Usage
 
 FinishReason = Literal["stop", "length"]
 
@@ -60,6 +61,8 @@ class Generation(msgspec.Struct, frozen=True):
         finish_reason: "stop" if a stop token was sampled, "length" if `max_tokens` were.
         policy_version: Weights that sampled its first token.
         switches: Where later weights took over, in order; nearly always nowhere.
+        usage: Of a model behind an endpoint: its tokens are unknown, and the ids stand for none of its.
+        message: What it wrote, where that is no text to be parsed.
     """
 
     token_ids: list[int]
@@ -67,6 +70,8 @@ class Generation(msgspec.Struct, frozen=True):
     finish_reason: FinishReason
     policy_version: int
     switches: tuple[VersionSwitch, ...] = ()
+    usage: Usage | None = None
+    message: Message | None = None
 
     def version_ranges(self) -> list[tuple[int, int, int]]:
         """Start, end and version of each run of tokens that the same weights sampled."""

@@ -10,6 +10,7 @@ from muarl.record.episode import Outcome as Outcome
 from muarl.record.episode import Perturbed as Perturbed
 from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
+from muarl.record.episode import Usage as Usage
 from muarl.record.episode import UserReply as UserReply
 from muarl.record.journal import JournalWriter as JournalWriter
 from muarl.record.journal import Stored as Stored

@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 import msgspec
 
+from muarl.errors import RecordError
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
 RECORD_VERSION = 5
 """2: what a user called on a device of her own. 3: perturbations. 4: tokens of a user who is a
-model. 5: agents with loops of their own. What reads 5 reads all before."""
+model. 5: agents with loops of their own; agents behind an endpoint, whose tokens are unknown. What reads
+5 reads all before."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
@@ -162,6 +164,20 @@ class Perturbed(msgspec.Struct, frozen=True, gc=False):
     tool: str
 
 
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a message of a model behind an endpoint took, as the endpoint counts it.
+
+    Attributes:
+        model: Its name there.
+        prompt_tokens: Tokens it was sent; None where the endpoint does not say.
+        completion_tokens: Tokens it wrote, likewise.
+    """
+
+    model: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
 class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     """One policy message and all that answered it.
 
@@ -175,6 +191,7 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
         results: Tool results, in call order.
         reply: The user's answer, if the message went to the user.
         changes: What the policy's calls changed in the world during this turn.
+        usage: Of a model behind an endpoint. Its tokens are unknown: the sample has none of this turn.
         made: The calls that `results` answer, where an agent's own loop made others than the message's.
         told: What the user was told, where an agent's own loop told her other words than the message's.
     """
@@ -188,6 +205,7 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     results: list[ToolResult] = []
     reply: UserReply | None = None
     changes: list[Change] = []
+    usage: Usage | None = None
     made: list[ToolCall] | None = None
     told: str | None = None
 
@@ -301,6 +319,27 @@ class Episode(msgspec.Struct, omit_defaults=True):
     def num_sampled(self) -> int:
         """Tokens the policy sampled in the whole episode."""
         return sum(sample.num_sampled for sample in self.samples)
+
+    @property
+    def elsewhere(self) -> str:
+        """The model behind an endpoint that played the agent: nothing in the episode can be trained on.
+
+        "" where the agent was sampled here, or is rules.
+        """
+        return next((turn.usage.model for turn in self.turns if turn.usage is not None), "")
+
+    def require_tokens(self) -> None:
+        """Refuse to be trained on where there is nothing to train on.
+
+        Raises:
+            RecordError: A model behind an endpoint played the agent.
+        """
+        if self.elsewhere:
+            raise RecordError(
+                f"{self.key} was played by {self.elsewhere!r} behind a chat endpoint: its tokens and "
+                "log-probs are unknown, so it cannot be trained on. Its dialogue can be exported with "
+                "--what episodes"
+            )
 
     @property
     def cause(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.chat_agent import ChatPolicySpec
 from muarl.spec.run import Positive, Seed, follow
 from muarl.spec.user import UserSpec
 
@@ -30,12 +31,15 @@ class GridPolicySpec(OneOf):
     """A run's folder, relative to the grid's file: the weights that its GRPO began with."""
     expert: ExpertSpec | None = None
     """The domain's expert."""
+    chat: ChatPolicySpec | None = None
+    """A model behind an OpenAI-compatible chat endpoint, with its own tool calls."""
     trivial: Id | None = None
     """A policy without skill, such as `do_nothing`; `muarl check` names all of a domain's."""
 
-    def folder(self) -> str | None:
-        """The folder that holds the weights, if it has any."""
-        return f"{self.cold_start}/cold_start" if self.cold_start is not None else self.model
+    def folder(self, seed: int = 0) -> str | None:
+        """The folder that holds the weights, if it has any; `seed` stands where its path has `{seed}`."""
+        path = f"{self.cold_start}/cold_start" if self.cold_start is not None else self.model
+        return None if path is None else path.replace("{seed}", str(seed))
 
 
 class GainSpec(Spec):
@@ -93,6 +97,22 @@ class GridSpec(Spec):
     """Of policies that are models."""
     seed: Seed = 0
     """Every random choice follows from it. All policies meet a user with the same draws."""
+    seeds: Annotated[list[Seed], Field(min_length=1)] | None = None
+    """Play the whole grid with each of these in place of `seed`, and tell success by seed, too. In the path
+    of a policy `{seed}` stands for it, so that a training that was carried out with several seeds is one
+    policy. What else is told of a cell is over all its dialogues."""
+
+    @field_validator("seeds")
+    @classmethod
+    def _different(cls, seeds: list[Seed] | None) -> list[Seed] | None:
+        if seeds is not None and len(set(seeds)) < len(seeds):
+            raise ValueError("a seed is named twice")
+        return seeds
+
+    @property
+    def every_seed(self) -> list[int]:
+        """Those that the grid is played with."""
+        return [self.seed] if self.seeds is None else self.seeds
 
     @property
     def first_policy(self) -> str:

@@ -7,33 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.spec.base import EnvName, Id, OneOf, Spec
+from muarl.spec.base import Id, OneOf, Spec
+from muarl.spec.chat_agent import LlmAgentSpec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grid import ExpertSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec
-from muarl.spec.run import EvalSpec, Positive, PositiveFloat, RolloutSpec, RunSpec, Seed, follow
+from muarl.spec.run import EvalSpec, Positive, RolloutSpec, RunSpec, Seed, follow
 from muarl.spec.select import SelectSpec
-from muarl.spec.url import EndpointUrl
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
 from muarl.spec.verify import VerifySpec
-
-
-class LlmAgentSpec(Spec):
-    """An agent played by an LLM behind an OpenAI-compatible chat endpoint, with its own tool calls."""
-
-    base_url: EndpointUrl
-    """Endpoint, `http://127.0.0.1:8000/v1`."""
-    model: str
-    """Model name sent to the endpoint."""
-    api_key_env: EnvName | None = None
-    """Environment variable that holds the key; the key itself is never written anywhere."""
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    """Of the agent."""
-    max_tokens: Positive = 1024
-    """Cap on one message."""
-    timeout_s: PositiveFloat = 60.0
-    """Seconds one message may take, with all its tries."""
 
 
 class AgentSpec(OneOf):

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from muarl.data.replay import replay_problem
 from muarl.data.stored import judged_again
 from muarl.errors import EpisodeError, RecordError
+from muarl.evaluate.identifiers import first_unsaid
 from muarl.measure.contract import FAMILIES
 from muarl.measure.episodes import EpisodeReader
 from muarl.measure.view import View
@@ -21,7 +22,6 @@ from muarl.reward import evaluate
 from muarl.spec import PredicateSpec
 from muarl.spec.verify import OtherJudgeSpec, VerifySpec
 from muarl.synth.candidate import Candidate, Ruling
-from muarl.synth.identifiers import first_unsaid
 
 _WHOLE = 1 - 1e-6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -15,9 +16,17 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.grid import GridFound, Played, compare, played
+from muarl.evaluate.grid import (
+    Contamination,
+    GridFound,
+    Played,
+    compare,
+    contamination,
+    played,
+)
 from muarl.evaluate.held_out import evaluation_tasks
-from muarl.record import JournalWriter, read_journal
+from muarl.observe import Counters
+from muarl.record import Episode, JournalWriter, read_journal
 from muarl.scheduler import Fuse, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
@@ -26,9 +35,24 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import Player, by_agents, counting, open_stored_user, player, stored_user
+from muarl.train.playing import (
+    Player,
+    by_agents,
+    by_endpoint,
+    counting,
+    endpoint_client,
+    open_stored_user,
+    player,
+    stored_user,
+)
 from muarl.train.progress import Progress
-from muarl.train.ready import files_of_run, refuse_trained_tasks, require_engine, require_room
+from muarl.train.ready import (
+    files_of_run,
+    knows_training,
+    refuse_trained_tasks,
+    require_engine,
+    require_room,
+)
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 
@@ -81,8 +105,9 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     for policy in grid.spec.policies.values():
-        if (folder := policy.folder()) is not None:
-            model = grid.resolve(folder)
+        if policy.chat is not None:
+            endpoint_client(policy.chat)  # refuses a key that is not set
+        for model in _folders(grid, policy):
             await require_engine(run.spec, model)
             refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
@@ -101,11 +126,12 @@ def tasks_of_grid(domain: Domain, run: RunSpec) -> list[TaskSpec]:
 def plan_of_grid(grid: Located[GridSpec]) -> dict[str, str]:
     """What makes a grid beside its run: a resumed one must say the same."""
     policies = {
-        f"grid.policies.{name}": str(grid.resolve(folder).resolve())
-        if (folder := policy.folder()) is not None
-        else _text(policy)
+        f"grid.policies.{name}": ", ".join(str(f.resolve()) for f in _folders(grid, policy))
+        or _policy_text(policy)
         for name, policy in grid.spec.policies.items()
     }
+    if grid.spec.seeds is not None:
+        policies["grid.seeds"] = str(grid.spec.seeds)
     return policies | {f"grid.users.{name}": _text(user) for name, user in grid.spec.users.items()}
 
 
@@ -116,8 +142,14 @@ def files_of_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> list[Path]:
         for user in grid.spec.users.values()
         for path in files_of_run(replace(run, spec=run.spec.model_copy(update={"user": user})))
     ]
-    folders = [policy.folder() for policy in grid.spec.policies.values()]
-    return [*of_users, *(grid.resolve(folder) for folder in folders if folder is not None)]
+    policies = grid.spec.policies.values()
+    return [*of_users, *(folder for policy in policies for folder in _folders(grid, policy))]
+
+
+def _folders(grid: Located[GridSpec], policy: GridPolicySpec) -> list[Path]:
+    """Where the weights of a policy are, one folder for each seed that has its own; none of rules."""
+    named = (policy.folder(seed) for seed in grid.spec.every_seed)
+    return list(dict.fromkeys(grid.resolve(folder) for folder in named if folder is not None))
 
 
 async def play_grid(
@@ -129,6 +161,7 @@ async def play_grid(
     progress: Progress,
     stop: StopSignal,
     observer: Observer | None = None,
+    counters: Counters | None = None,
 ) -> GridFound:
     """Play what the folder's journal does not hold yet, compare, and write `grid.json`.
 
@@ -143,6 +176,7 @@ async def play_grid(
         progress: Told of each cell.
         stop: Drains on request.
         observer: Told what happens to dialogues.
+        counters: Read before and after each cell.
     """
     spec = grid.spec
     tasks = tasks_of_grid(domain, run.spec)
@@ -161,60 +195,113 @@ async def play_grid(
         }
         refuse_another_domain(domain, done.values())
         for policy_name, policy in spec.policies.items():
-            async with _player(domain, run.spec, grid, policy) as who:
-                for user_name, user in spec.users.items():
-                    progress.phase(f"{policy_name} with {user_name}", len(tasks) * spec.trials)
-                    runner = DialogueRunner(
-                        domain=domain,
-                        tasks=tasks,
-                        renderer=who.renderer,
-                        limits=who.limits,
-                        user=user,
-                        policy_for=who.policy_for,
-                        temperature=spec.temperature,
-                        observer=observer,
-                        load=who.load,
-                        users_drawn_in=_USERS,
-                        user_model=user_model,
-                    )
-                    keys = episode_keys(
-                        tasks,
-                        run_seed=spec.seed,
-                        phase=grid_phase(policy_name, user_name),
-                        group_size=spec.trials,
-                    )
-                    groups = await run_round(
-                        keys,
-                        runner,
-                        limits=bounds(limits),
-                        journal=journal,
-                        done=done,
-                        stop=stop,
-                        fuse=fuse,
-                        observer=observer,
-                        on_group=counting(progress),
-                    )
-                    episodes = [episode for group in groups for episode in group.episodes]
-                    found[policy_name, user_name] = played(episodes, seed=spec.seed)
-    result = compare(spec, found)
+            price = policy.chat.price if policy.chat is not None else None
+            episodes: defaultdict[str, dict[int, list[Episode]]] = defaultdict(dict)
+            seen: dict[str, dict[str, Any]] = {}
+            for seed in spec.every_seed:
+                async with _player(domain, run.spec, grid, policy, seed) as who:
+                    for user_name, user in spec.users.items():
+                        before = None if counters is None else counters.snapshot()
+                        of_seed = f", seed {seed}" if spec.seeds else ""
+                        words = f"{policy_name} with {user_name}{of_seed}"
+                        progress.phase(words, len(tasks) * spec.trials)
+                        runner = DialogueRunner(
+                            domain=domain,
+                            tasks=tasks,
+                            renderer=who.renderer,
+                            limits=who.limits,
+                            user=user,
+                            policy_for=who.policy_for,
+                            temperature=spec.temperature,
+                            observer=observer,
+                            load=who.load,
+                            users_drawn_in=_USERS,
+                            user_model=user_model,
+                        )
+                        keys = episode_keys(
+                            tasks,
+                            run_seed=seed,
+                            phase=grid_phase(policy_name, user_name),
+                            group_size=spec.trials,
+                        )
+                        groups = await run_round(
+                            keys,
+                            runner,
+                            limits=bounds(limits),
+                            journal=journal,
+                            done=done,
+                            stop=stop,
+                            fuse=fuse,
+                            observer=observer,
+                            on_group=counting(progress),
+                        )
+                        episodes[user_name][seed] = [e for group in groups for e in group.episodes]
+                        if counters is not None and before is not None:
+                            observed = counters.snapshot().since(before).figures()
+                            seen[user_name] = observed  # of several seeds, the last
+                            about = {"policy": policy_name, "user": user_name, "seed": seed}
+                            folder.log("observed", **about, **observed)
+            for user_name, by_seed in episodes.items():
+                found[policy_name, user_name] = played(
+                    by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
+                )
+    trained_on = {
+        name: _contamination(domain, grid, run, policy, len(tasks))
+        for name, policy in spec.policies.items()
+    }
+    result = compare(spec, found, trained_on)
     write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
     return result
 
 
-def as_json(grid: GridSpec, tasks: list[TaskSpec], found: GridFound) -> dict[str, Any]:
-    """What `grid.json` holds."""
+def _contamination(
+    domain: Domain,
+    grid: Located[GridSpec],
+    run: Located[RunSpec],
+    policy: GridPolicySpec,
+    evaluated: int,
+) -> Contamination:
+    """What of the tasks a policy was trained on; rules were trained on nothing."""
+    if policy.chat is not None:
+        return contamination(evaluated, None)
+    models = _folders(grid, policy)
+    if not all(map(knows_training, models)):
+        return contamination(evaluated, None)
+    found = (refuse_trained_tasks(run, domain, model) for model in models)
+    pairs = {task for seen in found if seen is not None for task in seen.pairs}
+    return contamination(evaluated, len(pairs))
+
+
+def as_json(
+    grid: GridSpec, tasks: list[TaskSpec], found: GridFound, *, observed: bool = False
+) -> dict[str, Any]:
+    """What `grid.json` holds: the same whenever the same is played.
+
+    Args:
+        grid: Who was compared with whom.
+        tasks: Those that were played.
+        found: What was found.
+        observed: Also what the clock said, which is another each time.
+    """
+    said = msgspec.to_builtins(found, str_keys=True)
+    if not observed:
+        for cell in said["cells"]:
+            del cell["observed"]
     return {
         "grid": grid.model_dump(mode="json", exclude_none=True),
         "tasks": [task.id for task in tasks],
-        **msgspec.to_builtins(found, str_keys=True),
+        **said,
     }
 
 
 @asynccontextmanager
 async def _player(
-    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec
+    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec, seed: int
 ) -> AsyncIterator[Player]:
-    folder, expert, trivial = policy.folder(), policy.expert, policy.trivial
+    folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
+    if policy.chat is not None:
+        yield by_endpoint(domain, run, policy.chat, judged=True)
+        return
     if folder is not None:
         async with player(domain, run, grid.resolve(folder)) as who:
             yield who
@@ -259,6 +346,14 @@ def _findings(grid: GridSpec, run: RunSpec, domain: Domain) -> Iterator[Finding]
             except SpecError as error:
                 for problem in error.problems:
                     yield Finding(("policies", name, "expert"), problem.message)
+
+
+def _policy_text(policy: GridPolicySpec) -> str:
+    """Who plays; not where an endpoint is, nor what it charges."""
+    said = policy.model_dump(mode="json", exclude_none=True)
+    for how in ("base_url", "api_key_env", "timeout_s", "price"):
+        said.get("chat", {}).pop(how, None)
+    return json.dumps(said)
 
 
 def _text(spec: Any) -> str:

@@ -83,6 +83,7 @@ def training_set(
         for episode, credited in zip(group.episodes, shared_out, strict=True):
             if credited is None:
                 continue
+            episode.require_tokens()
             found.credited[episode.key] = credited
             if not in_loss and not any(credited.turns):
                 continue

@@ -12,9 +12,11 @@ from muarl.data.stored import refuse_another_domain
 from muarl.domain import Agent
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
+from muarl.http.chat_client import ChatClient
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model
 from muarl.model_user import UserModel
+from muarl.policy.chat import ChatPolicy
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
 from muarl.render import Renderer, TextTokenizer, in_convention
 from muarl.scheduler import Group, Observer
@@ -23,6 +25,7 @@ from muarl.scheduler.rounds import StopSignal, bounds, stream_round
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import Located, PerturbSpec, RunSpec, TaskSpec
+from muarl.spec.chat_agent import LlmAgentSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec
 from muarl.suite import AnyDomain
@@ -74,6 +77,49 @@ def by_agents(
         return ExpertPolicy(agent_for(task, key), renderer)
 
     return Player(policy_for, by_bytes, byte_limits(run.rollout))
+
+
+def by_endpoint(domain: AnyDomain, run: RunSpec, agent: LlmAgentSpec, *, judged: bool) -> Player:
+    """A model behind a chat endpoint.
+
+    Args:
+        domain: Says how calls are written; a suite's members each in their way.
+        run: Its limits, but for those in tokens: the endpoint's own cap is what holds.
+        agent: Which model, where.
+        judged: It is what is evaluated; see `ChatPolicy`.
+
+    Raises:
+        SetupError: The variable that holds its key is not set.
+    """
+    by_bytes, client = byte_renderer(), endpoint_client(agent)
+    policies = {
+        member.located.path: ChatPolicy(
+            client,
+            by_bytes,
+            temperature=agent.temperature,
+            max_tokens=agent.max_tokens,
+            convention=member.convention,
+            judged=judged,
+        )
+        for member in domain.members
+    }
+    roomy = {"max_tokens": 1 << 20, "context_tokens": 1 << 24}  # a token is a byte here
+    return Player(
+        lambda task, _key: policies[domain.of(task.id).located.path],
+        by_bytes,
+        run.rollout.model_copy(update=roomy),
+    )
+
+
+def endpoint_client(agent: LlmAgentSpec) -> ChatClient:
+    """Who is asked.
+
+    Raises:
+        SetupError: The variable that holds the key is not set.
+    """
+    return ChatClient(
+        agent.base_url, agent.model, api_key_env=agent.api_key_env, timeout_s=agent.timeout_s
+    )
 
 
 def stored_user(run: Located[RunSpec], users: Iterable[UserSpec]) -> Path | None:

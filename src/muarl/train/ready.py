@@ -105,6 +105,11 @@ def refuse_trained_tasks(run: Located[RunSpec], domain: AnyDomain, model: Path) 
     return None
 
 
+def knows_training(model: Path) -> bool:
+    """Whether the run is known that made a model."""
+    return any(RunFolder(f).spec.is_file() for f in (model, model.resolve().parent))
+
+
 def _seen_before(run: Located[RunSpec], domain: AnyDomain, before: Located[RunSpec]) -> Seen | None:
     path = before.resolve(before.spec.domain)
     if not path.exists():

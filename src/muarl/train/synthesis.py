@@ -9,10 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from muarl.data.expert import byte_renderer
 from muarl.errors import SpecError
-from muarl.http.chat_client import ChatClient
-from muarl.policy.chat import ChatPolicy
 from muarl.record import EpisodeKey, StoredEpisodes
 from muarl.scheduler import Observer
 from muarl.scheduler.dialogues import spread_keys
@@ -22,14 +19,21 @@ from muarl.spec import Located, RunSpec, SynthSpec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.select import SelectSpec
-from muarl.spec.synth import LlmAgentSpec
 from muarl.suite import AnyDomain, load_any_domain, one_of_each
 from muarl.synth.graph import StateGraph
 from muarl.synth.review import with_reviews
 from muarl.synth.select import Selected, select
 from muarl.synth.verdicts import RulingsWriter, known_rulings, known_verdicts, recorded
 from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
-from muarl.train.playing import Player, by_agents, play_planned, player, stored_user
+from muarl.train.playing import (
+    Player,
+    by_agents,
+    by_endpoint,
+    endpoint_client,
+    play_planned,
+    player,
+    stored_user,
+)
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
 from muarl.train.run_domain import try_all_users
@@ -66,7 +70,7 @@ async def ready_synth(synth: Located[SynthSpec], run: Located[RunSpec]) -> AnyDo
     stored_user(run, [synth.spec.user])
     agent = synth.spec.agent
     if agent.llm is not None:
-        _client(agent.llm)
+        endpoint_client(agent.llm)
     if agent.model is not None:
         model = synth.resolve(agent.model)
         await require_engine(run.spec, model)
@@ -193,31 +197,7 @@ async def _agent(
             yield who
     else:
         assert agent.llm is not None  # an agent is of exactly one kind
-        by_bytes = byte_renderer()
-        client = _client(agent.llm)
-        policies = {
-            member.located.path: ChatPolicy(
-                client,
-                by_bytes,
-                temperature=agent.llm.temperature,
-                max_tokens=agent.llm.max_tokens,
-                convention=member.convention,
-            )
-            for member in domain.members
-        }
-        # A token is a byte here: the endpoint's own cap is what holds.
-        roomy = {"max_tokens": 1 << 16, "context_tokens": 1 << 20}
-        yield Player(
-            lambda task, _key: policies[domain.of(task.id).located.path],
-            by_bytes,
-            run.rollout.model_copy(update=roomy),
-        )
-
-
-def _client(agent: LlmAgentSpec) -> ChatClient:
-    return ChatClient(
-        agent.base_url, agent.model, api_key_env=agent.api_key_env, timeout_s=agent.timeout_s
-    )
+        yield by_endpoint(domain, run, agent.llm, judged=False)
 
 
 def _expert_findings(synth: SynthSpec, domain: AnyDomain) -> Iterator[Finding]:

@@ -43,6 +43,9 @@ def sample_rows(
 ) -> Iterator[Row]:
     """A row for each sample with something sampled in it; faults give none (law L2).
 
+    Raises:
+        RecordError: An episode was played by a model behind an endpoint, whose tokens are unknown.
+
     P prompt, A sampled, E what answered:
 
         token_ids         [ P    P    A    A    E    A ]
@@ -53,6 +56,7 @@ def sample_rows(
     for episode in episodes:
         if episode.outcome.is_fault:
             continue
+        episode.require_tokens()
         for part, sample in enumerate(episode.samples):
             if sample.spans:
                 yield {
