@@ -23,9 +23,12 @@ from hypothesis import strategies as st
 from muarl.data.expert import ExpertPolicy
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
+from muarl.http.chat_client import ChatClient
 from muarl.messages import Message, ToolCall
+from muarl.policy.chat import ChatPolicy
 from muarl.record import NOT_MADE, Outcome
 from muarl.render import in_convention
+from muarl.testing import chat_answer, http_server
 from muarl.text_calls import PythonCalls
 
 TOKENIZER = renderer().tokenizer
@@ -255,3 +258,27 @@ def test_a_text_without_end_is_not_looked_at_for_long() -> None:
     ):
         (call,) = PythonCalls().read(hostile)
         assert call.error is not None
+
+
+@pytest.mark.anyio
+async def test_a_model_behind_an_endpoint_is_told_in_words_and_answered_by_the_user(
+    domain: Domain,
+) -> None:
+    """No endpoint takes answers to calls that nobody made in its own form."""
+    asked = []
+
+    def say(messages: list[dict[str, str]]) -> str:
+        asked.append(messages)
+        return "[get(key='old'), put(key='a', value=1)]" if len(asked) == 1 else "Noted."
+
+    async with http_server(chat_answer(say)) as server:
+        client = ChatClient(f"{server.url}/v1", "tiny")
+        policy = ChatPolicy(
+            client, renderer(), temperature=0, max_tokens=400, convention=domain.convention
+        )
+        episode = await dialogue(domain, policy, TalkingUser(["Note it."])).run()
+    assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
+    assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
+    assert asked[1][2]["content"] == "[get(key='old'), put(key='a', value=1)]"
+    assert asked[1][3]["content"] == "1\nok"
+    assert "tool_calls" not in asked[1][2]

@@ -77,6 +77,17 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         SetupError: The copy lacks something, or is of another version; or nothing can be written.
     """
+    try:
+        return _import(args)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A copy of no known version may hold anything in any form.
+        raise SetupError(
+            f"{args.source}: its files are not formed as those of {args.benchmark} are "
+            f"({type(error).__name__}: {error}); is it a whole copy, of a known version?"
+        ) from error
+
+
+def _import(args: argparse.Namespace) -> int:
     from muarl.compat.tau.importer import (
         TAU1_DOMAINS,
         TAU2_DOMAINS,

@@ -1,20 +1,33 @@
 """A user's copy of a public benchmark: where its files are, and which version they are.
 
-Nothing is downloaded and nothing of it is executed: Python is read as text.
+Nothing is downloaded and nothing of it is executed: Python is read as text. A copy is somebody else's, and
+may be made to harm: what leads out of it is not followed, what is too large is not read, and JSON is taken
+as strictly as the standard has it (of two equal keys the last counts, as for upstream's own code).
 """
 
 from __future__ import annotations
 
-import gzip
+import ast
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from muarl.compat.python_text import parsed
 from muarl.errors import SetupError
+
+LARGEST = 256 * 2**20
+"""Bytes of a file; the largest that there is has 14 million."""
+
+
+_GZIP = zlib.MAX_WBITS | 16
+"""What tells `zlib` of the header that gzip writes."""
 
 
 def blob_id(data: bytes) -> str:
@@ -61,6 +74,10 @@ class Upstream:
         self.read: dict[str, str] = {}
         self.unknown: dict[str, str] = {}
         self._roots = [root for layout in layouts if (root := folder / layout).is_dir()]
+        self._bounds = [
+            folder.resolve(),
+            *(folder.resolve().parent for at in layouts if at == ".."),
+        ]
         self._where = where
 
     def path(self, *names: str) -> Path | None:
@@ -94,12 +111,35 @@ class Upstream:
                 f"{self.folder} has no {names[0]}, which is needed"
                 + (f"; {where}" if where else "; is it a whole copy?")
             )
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
+        content = self.content(path)
         if called is not None:
             self.note(called, blob_id(content))
         return content
+
+    def content(self, path: Path) -> bytes:
+        """The content of a file that was found in the copy, unzipped.
+
+        Raises:
+            SetupError: It lies elsewhere, is too large, or cannot be read.
+        """
+        if not any(path.resolve().is_relative_to(bound) for bound in self._bounds):
+            raise SetupError(
+                f"{path} leads out of {self.folder}, and is not followed; copy it there"
+            )
+        try:
+            with path.open("rb") as file:
+                content = file.read(LARGEST + 1)
+            if path.suffix == ".gz":
+                content = zlib.decompressobj(_GZIP).decompress(content, LARGEST + 1)
+        except (OSError, zlib.error) as error:
+            raise SetupError(f"{path} cannot be read: {error}") from None
+        if len(content) > LARGEST:
+            raise SetupError(f"{path} is larger than {LARGEST} bytes, as nothing of a benchmark is")
+        return content
+
+    def module(self, path: Path) -> ast.Module:
+        """A file of Python as a tree; errors as of `content`, or that it is no Python."""
+        return parsed(as_text(self.content(path), path), path)
 
     def text(self, called: str | None, *names: str) -> str:
         """A text; arguments and errors as of `data`.
@@ -107,10 +147,7 @@ class Upstream:
         Raises:
             SetupError: It is none.
         """
-        try:
-            return self.data(called, *names).decode()
-        except UnicodeDecodeError as error:
-            raise SetupError(f"{self.path(*names)}: no text: {error}") from None
+        return as_text(self.data(called, *names), self.path(*names))
 
     def json(self, called: str | None, *names: str) -> Any:
         """A JSON file; arguments and errors as of `data`.
@@ -118,10 +155,7 @@ class Upstream:
         Raises:
             SetupError: It is none.
         """
-        try:
-            return json.loads(self.data(called, *names))
-        except (ValueError, RecursionError) as error:
-            raise SetupError(f"{self.path(*names)}: no JSON: {error}") from None
+        return as_json(self.data(called, *names), str(self.path(*names)))
 
     def note(self, called: str, content_id: str) -> None:
         """That a file was read, and what was in it."""
@@ -149,6 +183,30 @@ class Upstream:
             "of no version that is known here: " + ", ".join(lines) + ". Scores on it are "
             "comparable with nothing published; --accept-unknown imports it all the same"
         )
+
+
+def as_text(content: bytes, path: Path | None) -> str:
+    """Bytes as a text.
+
+    Raises:
+        SetupError: They are none in UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{path}: no text in UTF-8: {error}") from None
+
+
+def as_json(text: bytes | str, place: str) -> Any:
+    """A value that is written in JSON.
+
+    Raises:
+        SetupError: It is none; says where it stands.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{place}: no JSON: {error or 'nested too deep'}") from None
 
 
 def _named(known: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -35,7 +36,7 @@ RULES = (
 def copy(published, tmp_path_factory):
     """A copy of ACEBench as a checkout has it, its prompts not upstream's."""
     copy = tmp_path_factory.mktemp("checkout")
-    (copy / "data_all").symlink_to(published)
+    shutil.copytree(published, copy / "data_all", copy_function=shutil.copyfile)
     (copy / "model_inference" / "multi_turn").mkdir(parents=True)
     (copy / "model_inference" / "multi_turn" / "APIModel_user.py").write_text(PROMPTS)
     (copy / "model_inference" / "prompt_en.py").write_text(RULES)

@@ -1,6 +1,7 @@
 """Models that write calls into their text: what they are told, how it is read, what that earns."""
 
 import json
+import shutil
 from functools import cache
 
 import pytest
@@ -31,7 +32,7 @@ TELLER = UserSpec.model_validate({"teller": {}})
 @pytest.fixture(scope="session")
 def written(published, tmp_path_factory):
     copy = tmp_path_factory.mktemp("checkout")
-    (copy / "data_all").symlink_to(published)
+    shutil.copytree(published, copy / "data_all", copy_function=shutil.copyfile)
     for kind in ("multi_turn", "multi_step"):
         (copy / "model_inference" / kind).mkdir(parents=True)
         (copy / "model_inference" / kind / "APIModel_agent.py").write_text(AGENT)

@@ -12,14 +12,24 @@ from typing import Any, Literal
 import msgspec
 
 from muarl.compat.acebench.api import Language
-from muarl.errors import RecordError
+from muarl.compat.upstream import as_json, as_text
+from muarl.errors import RecordError, SetupError
 
 Kind = Literal["multi_turn", "multi_step"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 KINDS: tuple[Kind, ...] = ("multi_turn", "multi_step")
+CLASSES = {"BaseApi", "MessageApi", "ReminderApi", "FoodPlatform", "Travel"}
+"""Those that an entry may have instances of."""
 Attributes = dict[str, Any]
 ByClass = dict[str, Attributes]
 """A class to its attributes."""
+
+
+class Function(msgspec.Struct, frozen=True):
+    """What is needed of a function's description; the rest is kept as it is."""
+
+    name: str
+    parameters: Mapping[str, Any]
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -68,9 +78,12 @@ def entries(folder: Path, language: Language, kind: Kind) -> dict[str, Entry]:
     for place, task in tasks:
         where, answer = answered.get(task.get("id"), (place, {}))
         try:
-            found[task["id"]] = _entry(task, answer, language, kind)
-        except (KeyError, IndexError, TypeError) as error:
+            entry = _entry(task, answer, language, kind)
+        except (KeyError, IndexError, TypeError, msgspec.ValidationError) as error:
             raise RecordError(f"{place} and {where}: not an entry of ACEBench: {error!r}") from None
+        if unknown := sorted(set(entry.involved) - CLASSES):
+            raise RecordError(f"{place}: there is no class {unknown[0]!r}")
+        found[entry.id] = entry
     return found
 
 
@@ -112,16 +125,20 @@ def _numbered(entry: Entry) -> Iterator[tuple[str, str, Any]]:
 
 def _entry(task: Any, answer: Any, language: Language, kind: Kind) -> Entry:
     gold, milestones = answer["ground_truth"], answer["mile_stone"]
-    return Entry(
-        id=task["id"],
-        kind=kind,
-        language=language,
-        question=task["question"],
-        initial_config=task["initial_config"],
-        involved=task["involved_classes"],
-        functions=task["function"],
-        gold=gold if isinstance(gold, list) else [gold],
-        milestones=milestones if isinstance(milestones[0], list) else [milestones],
+    msgspec.convert(task["function"], list[Function])
+    return msgspec.convert(
+        {
+            "id": task["id"],
+            "kind": kind,
+            "language": language,
+            "question": task["question"],
+            "initial_config": task["initial_config"],
+            "involved": task["involved_classes"],
+            "functions": task["function"],
+            "gold": gold if isinstance(gold, list) else [gold],
+            "milestones": milestones if isinstance(milestones[0], list) else [milestones],
+        },
+        Entry,
     )
 
 
@@ -131,13 +148,13 @@ def _lines(file: Path) -> list[tuple[str, Any]]:
             f"there is no {file}: expected ACEBench's folder with data_en and data_zh"
         )
     found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(as_text(file.read_bytes(), file).splitlines(), start=1):
         if line.strip():
             try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise RecordError(f"{file}:{number}: not JSON: {error}") from None
-            if not isinstance(value, dict):
-                raise RecordError(f"{file}:{number}: expected a JSON object")
+                value = as_json(line, f"{file}:{number}")
+            except SetupError as error:
+                raise RecordError(str(error)) from None
+            if not (isinstance(value, dict) and isinstance(value.get("id"), str)):
+                raise RecordError(f"{file}:{number}: expected a JSON object with an id")
             found.append((f"{file}:{number}", value))
     return found

@@ -125,7 +125,7 @@ def write_domains(
     schemas = schema_files()
     written = []
     try:
-        for name, group in _groups(data.parents[1]):
+        for name, group in list(_groups(data.parents[1])):
             folder = target / name
             if folder.exists() and not overwrite:
                 raise SetupError(f"{folder} is there already; replace its files with --overwrite")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from muarl.compat.bfcl.sandbox import CLASSES
+from muarl.compat.upstream import as_json
 from muarl.errors import SetupError
 
 CATEGORIES = ("base", "miss_func", "miss_param", "long_context")
@@ -86,10 +86,7 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 
 def _json(line: str, place: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{place}: no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise SetupError(f"{place}: expected a JSON object")
+    value = as_json(line, place)
+    if not (isinstance(value, dict) and isinstance(value.get("id"), str)):
+        raise SetupError(f"{place}: expected a JSON object with an id")
     return value

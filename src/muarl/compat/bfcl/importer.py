@@ -18,7 +18,7 @@ from muarl.compat.bfcl.prompting import PROMPT, Prompt, read_prompt
 from muarl.compat.bfcl.sandbox import CLASSES
 from muarl.compat.bfcl.tables import LONG, TABLES, constants
 from muarl.compat.bfcl.toolkit import Version
-from muarl.compat.upstream import Upstream, data_id
+from muarl.compat.upstream import Upstream, as_json, data_id
 from muarl.errors import SetupError
 from muarl.spec.schema import schema_files
 
@@ -170,11 +170,11 @@ def _docs(copy: Upstream, version: Version, module: str) -> list[dict[str, Any]]
     file = f"multi_turn_func_doc/{module}.json"
     text = copy.text(f"bfcl/{version}/{file}", file)
     try:
-        docs = [json.loads(line) for line in text.splitlines() if line.strip()]
+        docs = [as_json(line, file) for line in text.splitlines() if line.strip()]
         for function in docs:
             msgspec.convert(function, Function)
         return docs
-    except (ValueError, RecursionError) as error:
+    except msgspec.ValidationError as error:
         raise SetupError(f"{file}: not a function a line: {error!r}") from None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from muarl.compat.python_text import functions, lists, literal, parsed, template, texts
+from muarl.compat.python_text import functions, lists, literal, template, texts
 from muarl.compat.tau.databases import TAU1_TABLES, tau2_made
 from muarl.compat.tau.imported import DEVICE_WORLD, ORIGIN, SPLITS, TASKS, TOOLS, WORLD
 from muarl.compat.tau.schemas import tau1_schemas, tau2_schemas
@@ -133,9 +133,9 @@ def _tau1_tasks(upstream: Upstream, domain: str) -> tuple[dict[str, Any], dict[s
         source = f"tau_bench/envs/{domain}/tasks_{split}.py"
         exported = f"{domain}_tasks_{split}.json"
         if upstream.has(exported):
-            found = upstream.json(None, exported)
+            found, source = upstream.json(None, exported), exported
         elif path := upstream.path(source):
-            found = _task_list(path)
+            found = _task_list(upstream, path)
         elif split == "test":
             raise SetupError(f"{upstream.folder} has no {source}; is it a whole copy?")
         else:
@@ -147,9 +147,9 @@ def _tau1_tasks(upstream: Upstream, domain: str) -> tuple[dict[str, Any], dict[s
     return tasks, splits
 
 
-def _task_list(path: Path) -> Any:
+def _task_list(upstream: Upstream, path: Path) -> Any:
     """The longest list at the top of a module, read as a literal."""
-    module = parsed(path.read_text(encoding="utf-8"), path)
+    module = upstream.module(path)
     found = max((node for _, node in lists(module)), key=lambda n: len(n.elts), default=None)
     if found is None:
         raise SetupError(f"{path}: there is no list of tasks at its top")
@@ -177,7 +177,7 @@ def _tau1_prompts(upstream: Upstream) -> Iterator[tuple[str, str]]:
     path = upstream.path("tau_bench/envs/user.py")
     if path is None:
         return
-    found = dict(functions(parsed(path.read_text(encoding="utf-8"), path)))
+    found = dict(functions(upstream.module(path)))
     for name, function in (
         ("prompt", "LLMUserSimulationEnv.build_system_prompt"),
         ("react", "ReactUserSimulationEnv.build_system_prompt"),
@@ -314,7 +314,7 @@ def _table(upstream: Upstream, domain: str, name: str) -> Any:
         return upstream.json(called, *_paths(domain, name))
     try:
         return tomllib.loads(upstream.text(called, *_paths(domain, name)))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SetupError(f"{upstream.path(*_paths(domain, name))}: no TOML: {error}") from None
 
 
@@ -337,7 +337,7 @@ def _tau2_rules(upstream: Upstream, domain: str, policy: str) -> tuple[str, list
     )
     instruction = None
     if code is not None:
-        found = texts(parsed(code.read_text(encoding="utf-8"), code))
+        found = texts(upstream.module(code))
         instruction = found.get("AGENT_INSTRUCTION")
     told = f"<policy>\n{text}\n</policy>"
     if instruction is None:

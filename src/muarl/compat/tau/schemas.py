@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from muarl.compat.python_text import described, functions, literal, parsed
+from muarl.compat.python_text import described, functions, literal
 from muarl.compat.upstream import Upstream, data_id
 from muarl.errors import SetupError
 
@@ -48,14 +48,14 @@ def _written_out(upstream: Upstream, domain: str) -> list[Schema]:
         raise SetupError(f"{upstream.folder} has no {folder}, which is needed; is it a whole copy?")
     by_class = {}
     for path in sorted(found.parent.glob("*.py")):
-        module = parsed(path.read_text(encoding="utf-8"), path)
+        module = upstream.module(path)
         for name, function in functions(module):
             if name.endswith(".get_info"):
                 try:
                     by_class[name.partition(".")[0]] = _returned(function)["function"]
                 except (ValueError, KeyError, TypeError) as error:
                     raise SetupError(f"{path}: {name} returns no schema: {error}") from None
-    order = _order(parsed(found.read_text(encoding="utf-8"), found))
+    order = _order(upstream.module(found))
     return [by_class[name] for name in order if name in by_class] or list(by_class.values())
 
 
@@ -114,13 +114,13 @@ def _told(upstream: Upstream, domain: str, side: str, forms: Mapping[str, Any]) 
     path = upstream.path(*_code(domain, _SIDES[side]))
     if path is None:
         return
-    module = parsed(path.read_text(encoding="utf-8"), path)
+    module = upstream.module(path)
     docstrings = {
         name.rpartition(".")[2]: ast.get_docstring(function) or ""
         for name, function in functions(module)
         if function.decorator_list
     }
-    models = _models(upstream.path(*_code(domain, _MODELS[side])))
+    models = _models(upstream, upstream.path(*_code(domain, _MODELS[side])))
     for name, form in forms.items():
         if name in docstrings:
             description, parameters = described(docstrings[name])
@@ -164,11 +164,11 @@ _ITSELF = ""
 """Stands for a class among what is said of its fields."""
 
 
-def _models(path: Path | None) -> dict[str, dict[str, str]]:
+def _models(upstream: Upstream, path: Path | None) -> dict[str, dict[str, str]]:
     """Class to field to its description, in a data model of the copy's."""
     if path is None:
         return {}
-    module = parsed(path.read_text(encoding="utf-8"), path)
+    module = upstream.module(path)
     return {
         model.name: dict(_fields(model)) for model in module.body if isinstance(model, ast.ClassDef)
     }
