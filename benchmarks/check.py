@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import platform
-import random
 import resource
 import statistics
 import subprocess
@@ -28,29 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from _planted_tasks import desk_of, twins_of
 
 from muarl.data.proof import prove
-from muarl.domain import Domain, load_domain
 from muarl.overlap import near_duplicates
-from muarl.spec import TaskSpec
 
-DESK = Path(__file__).parents[1] / "domains" / "desk"
 _TWINS = 30
 _HELPS = 11
-
-
-def desk_of(tasks: int, folder: Path) -> Domain:
-    """A copy of the desk with so many tasks: two thirds to train on, the rest in two halves."""
-    for file in DESK.glob("*.py"):
-        (folder / file.name).write_text(file.read_text())
-    held_out = tasks // 6
-    splits = f"{{train: {tasks - 2 * held_out}, dev: {held_out}, held_out: {held_out}}}"
-    text = (DESK / "domain.yaml").read_text()
-    old = "splits: {train: 2400, dev: 600, held_out: 600}"
-    if old not in text:
-        raise SystemExit(f"{DESK}/domain.yaml no longer says `{old}`; mend this benchmark")
-    (folder / "domain.yaml").write_text(text.replace(old, f"splits: {splits}"))
-    return load_domain(folder)
 
 
 def timed_check(tasks: int, fuzz: int) -> dict[str, Any]:
@@ -89,13 +72,12 @@ def timed_overlap(tasks: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         domain = desk_of(max(tasks - _TWINS, 6), Path(folder))
         made = [task for split in domain.splits for task in domain.tasks(split)]
-    rng = random.Random(0)
-    twins = {f"twin-{i}": task for i, task in enumerate(rng.sample(made, min(_TWINS, len(made))))}
-    made += [_twin(task, name) for name, task in twins.items()]
+    twins = twins_of(made, _TWINS, ["word"])
+    made += twins.values()
     start, cpu = time.perf_counter(), time.process_time()
     pairs = list(near_duplicates(made))
     took, cpu_s = time.perf_counter() - start, time.process_time() - cpu
-    planted = {(task.id, name) for name, task in twins.items()}
+    planted = {(of, twin.id) for of, twin in twins.items()}
     found = {(pair.first.id, pair.second.id) for pair in pairs}
     return {
         "overlap_tasks": len(made),
@@ -105,11 +87,6 @@ def timed_overlap(tasks: int) -> dict[str, Any]:
         "overlap_found": len(planted & found),
         "overlap_others": len(found - planted),
     }
-
-
-def _twin(task: TaskSpec, name: str) -> TaskSpec:
-    goal = task.goal.replace("You want to", "You wish to", 1)
-    return task.model_copy(update={"id": name, "goal": goal})
 
 
 def timed_help(runs: int) -> dict[str, Any]:

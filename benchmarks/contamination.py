@@ -30,13 +30,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from check import desk_of
+from _planted_tasks import desk_of, twins_of
 
 from muarl.compat.tau.importer import imported_tau1, imported_tau2
 from muarl.compat.tau.writing import write
 from muarl.data.item_sets import items_of
 from muarl.overlap import Item, Overlap, between, of_task, of_text
-from muarl.spec import TaskSpec
 
 DATA = Path(__file__).parents[2] / "shared" / "fixtures" / "data"
 _PLANTED = 100
@@ -46,13 +45,12 @@ _LONG = 100
 
 def timed(count: int) -> dict[str, Any]:
     """Compare so many tasks with as many, some of them planted."""
-    rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         # Two thirds of the desk's tasks are to train on, the rest in two halves.
         domain = desk_of(count * 3, Path(folder))
         first = list(domain.tasks("train"))[:count]
         others = [*domain.tasks("dev"), *domain.tasks("held_out")][: count - _PLANTED]
-    planted = [twin(task, number) for number, task in enumerate(rng.sample(first, _PLANTED))]
+    planted = list(twins_of(first, _PLANTED, ["word", "order", "goal"]).values())
     second = [*others, *planted]
     start, cpu = time.perf_counter(), time.process_time()
     found = between([of_task(task) for task in first], [of_task(task) for task in second])
@@ -67,17 +65,6 @@ def timed(count: int) -> dict[str, Any]:
         "planted_found": len(twins & named),
         "false_alarms": len(named - twins),
     }
-
-
-def twin(task: TaskSpec, number: int) -> TaskSpec:
-    """A copy that is not the same to the letter."""
-    said = task.goal.split()
-    goals = (
-        task.goal.replace("You want to", "You wish to", 1),
-        " ".join(said[len(said) // 2 :] + said[: len(said) // 2]),
-        "Somebody wants something of the desk.",
-    )
-    return task.model_copy(update={"id": f"twin-{number}", "goal": goals[number % len(goals)]})
 
 
 def timed_long(count: int) -> dict[str, Any]:

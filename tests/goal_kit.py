@@ -79,6 +79,22 @@ from muarl.goals import Goals, Scene, Unfit, Wish, call, user_call
 
 """
 
+CANCEL = """
+goals = Goals(**OPTIONS)
+
+@goals.goal()
+def cancel(scene):
+    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
+    scene.bring({"orders": {key: {"account": "A1", "item": "rug", "status": "pending", "price": 3}}})
+    return Wish(
+        ask="cancel",
+        words="you want order {order_id} cancelled",
+        facts={"order_id": key},
+        gold=[call("cancel", order_id=key)],
+    )
+"""
+"""Goals of `OPTIONS`, one of which wants an order cancelled that the task brings along."""
+
 
 def shop(folder: Path, goals: str, *, domain: str = DOMAIN) -> Domain:
     """A domain in a folder.

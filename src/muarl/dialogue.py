@@ -186,6 +186,7 @@ class Dialogue:
             user=self._user_name,
             split=self._task.split,
             task_hash=self._task.situation_hash,
+            axes=self._task.axes,
             content_hash=self._content_hash,
             system=self._domain.spec.rules,
             opening=log.opening,

@@ -75,4 +75,4 @@ def test_nothing_is_laid_over_a_domain(
     folder: Path, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "domain.yaml", *more, "--offline"]) == 2
-    assert "only a run file has something over it" in capsys.readouterr().err
+    assert "only a run or synth file has something over it" in capsys.readouterr().err

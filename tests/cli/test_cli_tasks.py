@@ -8,25 +8,15 @@ from typing import Any
 
 import pytest
 from bad_input import InProcess
-from goal_kit import shop
+from goal_kit import CANCEL, shop
 
 from muarl.http.chat_client import ChatClient, ChatReply
 from muarl.spec import load_domain_spec, load_tasks_file
 
-GOALS = """
-goals = Goals(wishes={1: 0.5, 2: 0.5})
-
-@goals.goal()
-def cancel(scene):
-    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
-    scene.bring({"orders": {key: {"account": "A1", "item": "rug", "status": "pending", "price": 3}}})
-    return Wish(
-        ask="cancel",
-        words="you want order {order_id} cancelled",
-        facts={"order_id": key},
-        gold=[call("cancel", order_id=key)],
-    )
-
+GOALS = (
+    "OPTIONS = {'wishes': {1: 0.5, 2: 0.5}}"
+    + CANCEL
+    + """
 others = Goals()
 
 @others.goal()
@@ -39,6 +29,7 @@ def nick(scene):
         gold=[call("rename", account="A1", nick=name)],
     )
 """
+)
 
 
 @pytest.fixture
@@ -60,6 +51,7 @@ def test_a_file_of_tasks_that_the_domain_can_load_and_what_they_are_like(
     assert "  writes   1: 5, 2: 5" in lines
     tasks = load_tasks_file(folder / "more.yaml", load_domain_spec("shop").spec).spec.tasks
     assert [task.id for task in tasks] == [f"train-{i:04d}" for i in range(10)]
+    assert [task.axes["wishes"] for task in tasks].count(2) == 5
     refused = muarl("tasks", "shop", "--count", 10, "--out", "more.yaml")
     assert refused.code == 1
     before = (folder / "more.yaml").read_bytes()

@@ -6,27 +6,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from goal_kit import DOMAIN, shop
+from goal_kit import CANCEL, DOMAIN, shop
 
 from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.goals import Composition, Goals, compose, histogram
 from muarl.spec import TaskSpec
 
-CANCEL = """
-goals = Goals(**OPTIONS)
-
-@goals.goal()
-def cancel(scene):
-    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
-    scene.bring({"orders": {key: {"account": "A1", "item": "rug", "status": "pending", "price": 3}}})
-    return Wish(
-        ask="cancel",
-        words="you want order {order_id} cancelled",
-        facts={"order_id": key},
-        gold=[call("cancel", order_id=key)],
-    )
-"""
 REFUSE = """
 @goals.goal()
 def refuse(scene):
@@ -80,6 +66,7 @@ def test_tasks_are_balanced_and_few_are_solved_by_doing_nothing(tmp_path: Path) 
     assert found["refusals"].keys() == {0, 1}
     assert found["writes"][0] <= 10  # two thirds of the floor of 0.15
     assert sum(not task.gold for task in composition.tasks) == found["writes"][0]
+    assert [made.task.axes for made in composition.made] == [made.axes for made in composition.made]
 
 
 def test_quotas_that_goals_cannot_meet_are_refused_with_reasons(tmp_path: Path) -> None:
@@ -344,6 +331,15 @@ def test_what_must_be_said_is_rewarded_and_must_be_known(tmp_path: Path) -> None
     (tmp_path / "bad").mkdir()
     with pytest.raises(SpecError, match="'delivered', which must be said"):
         shop(tmp_path / "bad", _goal(wish).replace("SAID", "delivered"), domain=one).tasks("train")
+
+
+def test_a_goal_that_calls_what_is_no_tool_is_named(tmp_path: Path) -> None:
+    """It was taken for one that changes nothing, and refused for that."""
+    words = r"goal 'cancel' calls 'cancle', which is no tool of the agent's; did you mean 'cancel'"
+    with pytest.raises(SpecError, match=words):
+        shop(tmp_path, "OPTIONS = {}" + CANCEL.replace('call("cancel"', 'call("cancle"')).tasks(
+            "train"
+        )
 
 
 def test_only_goals_are_taken_for_goals(tmp_path: Path) -> None:

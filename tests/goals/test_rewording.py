@@ -120,4 +120,4 @@ def test_an_endpoint_that_fails_leaves_the_templates_words() -> None:
 
     found = worded(fails)
     assert found.tasks == TASKS
-    assert dict(found.kept) == {"the endpoint does not answer": 2}
+    assert dict(found.kept) == {"the endpoint does not answer: down": 2}

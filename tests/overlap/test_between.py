@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -164,3 +165,20 @@ def test_forms_in_which_others_keep_dialogues_and_tasks_are_read(record: object)
 @pytest.mark.parametrize("record", [3, None, [], {}, {"score": 3}])
 def test_what_says_nothing_is_no_item(record: object) -> None:
     assert of_record("x", record) is None
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        str.upper,
+        lambda text: text.translate(str.maketrans("aeocp", "аеоср")),
+        "\u200b".join,
+        lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+        lambda text: text.replace("a", "a\u0301"),
+    ],
+    ids=["capitals", "cyrillic", "zero width", "full width", "accents"],
+)
+def test_letters_that_only_look_alike_hide_nothing(spelled: Callable[[str], str]) -> None:
+    text = "You are ann_48, and want order W2378 cancelled."
+    found = between([of_text("a", text)], [of_text("b", spelled(text))])
+    assert [pair.levels for pair in found.pairs] == [("exact", "words", "entities")]

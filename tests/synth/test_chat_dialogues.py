@@ -65,18 +65,27 @@ def test_what_was_kept_is_exported_with_all_that_is_known_of_it(
     assert "cancel-5" not in {row["provenance"]["task_id"] for row in rows}
 
 
+def test_samples_of_a_synthesis_are_those_of_what_was_kept(muarl: InProcess, made: Path) -> None:
+    done = muarl("export", made, "--what", "samples", "--out", "rows.jsonl")
+    assert done.out == "5 samples in rows.jsonl; left out: 1 dialogues that were not kept\n"
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert "cancel-5" not in {row["task_id"] for row in rows}
+
+
 @pytest.mark.parametrize("form", ["parquet", "hf"])
 def test_tables_hold_the_same(muarl: InProcess, made: Path, form: str) -> None:
-    done = muarl("export", made, "--what", "dialogues", "--format", form, "--out", "rows")
+    out = f"rows.{form}"
+    said = [] if form == "parquet" else ["--format", form]  # which its name says
+    done = muarl("export", made, "--what", "dialogues", *said, "--out", out)
     assert done.code == 0, done.lines
     if form == "hf":
         import datasets
 
-        rows = datasets.load_from_disk("rows").to_list()
+        rows = datasets.load_from_disk(out).to_list()
     else:
         import pyarrow.parquet
 
-        rows = pyarrow.parquet.read_table("rows").to_pylist()
+        rows = pyarrow.parquet.read_table(out).to_pylist()
     muarl("export", made, "--what", "dialogues", "--out", "rows.jsonl")
     lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
     assert [row["provenance"] for row in rows] == [line["provenance"] for line in lines]
@@ -164,7 +173,12 @@ def test_a_dialogue_may_end_with_the_answer_to_a_call_as_one_that_was_handed_ove
         ),
         (lambda m: m[2]["tool_calls"][0]["function"].update(arguments=[1]), "are no JSON object"),
         (lambda m: m[1].update(role="boss"), "Invalid enum value 'boss'"),
-        (lambda m: m[1].update(content=3), "Expected `str | null`, got `int`"),
+        (lambda m: m[1].update(content=3), "Expected `str | array | null`, got `int`"),
+        (lambda m: m[3].update(tool_call_id="c9"), "message 3 (tool) answers 'c9', which the"),
+        (lambda m: m[4].update(content=""), "message 4 (assistant) has neither a text nor a call"),
+        (lambda m: m[4].update(weight=0), "message 4 (assistant) has the weight 0"),
+        (lambda m: m[2]["tool_calls"][0]["function"].update(name=""), "a call names no tool"),
+        (lambda m: m[1].update(content=[{"type": "image_url"}]), "image_url"),
     ],
 )
 def test_a_line_that_is_no_dialogue_is_named(
@@ -194,6 +208,23 @@ def test_hostile_files_are_refused(
     Path("chat.jsonl").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="cannot be read"):
         read_chat(Path("chat.jsonl"))
+
+
+def test_answers_go_to_the_calls_that_they_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template shows answers in the order of the calls, so that one that came late is put in its place."""
+    monkeypatch.chdir(tmp_path)
+    messages = json.loads(json.dumps(SOUND))
+    messages[2]["tool_calls"].append({**CALL, "id": "c2"})
+    late = {"role": "tool", "tool_call_id": "c1", "content": "of c1"}
+    messages[3:4] = [{"role": "tool", "tool_call_id": "c2", "content": "of c2"}, late]
+    messages[1]["content"] = [{"type": "text", "text": "Look "}, {"type": "text", "text": "at W1."}]
+    path = lines_of({"messages": messages})
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as some editors begin a file
+    (dialogue,) = read_chat(path)
+    assert [one.content for one in dialogue.messages[3:5]] == ["of c1", "of c2"]
+    assert dialogue.messages[1].content == "Look at W1."
 
 
 def test_a_call_that_could_not_be_read_stays_what_it_was(

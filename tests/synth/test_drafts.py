@@ -17,6 +17,7 @@ from synth_kit import write_synth
 
 from muarl.cli import main
 from muarl.domain import load_domain
+from muarl.spec.tools import SimulatedToolsSpec
 from muarl.testing.http_server import HttpRequest
 
 DOMAIN: dict[str, Any] = {
@@ -217,6 +218,14 @@ def test_a_simulated_domain_is_played_without_replay(muarl: InProcess, tmp_path:
         done = muarl("synth", spec, "--out", "made", "--json")
     assert done.code == 0, (done.out, done.lines)
     assert json.loads(done.out)["kept"] == 6
+
+
+def test_a_simulator_that_may_try_longer_than_a_call_may_take_is_refused() -> None:
+    """Its call was ended after 30 s, in the middle of the first of three tries of 60 s."""
+    simulated = {"base_url": "http://a/v1", "model": "m", "tools": {"look": {"description": "It."}}}
+    assert SimulatedToolsSpec.model_validate({"simulated": simulated}).call_timeout_s >= 3 * 60
+    with pytest.raises(ValueError, match=r"a call may take 30 s .* 3 tries 180 s; raise the one"):
+        SimulatedToolsSpec.model_validate({"simulated": simulated, "call_timeout_s": 30.0})
 
 
 def test_a_brief_becomes_a_domain_whose_tools_are_simulated(muarl: InProcess) -> None:

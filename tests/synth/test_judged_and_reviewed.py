@@ -94,7 +94,7 @@ def test_a_ruling_without_evidence_leaves_a_dialogue_out(muarl: InProcess, tmp_p
     assert done.code == 1
     (stage,) = (s for s in json.loads(done.out)["stages"] if s["stage"] == "judged")
     assert stage["reasons"] == {"RewardError": 6}
-    assert "quotes what is not in the dialogue" in stage["example"]
+    assert "quotes what is not in the dialogue" in stage["examples"]["RewardError"]
 
 
 def test_a_judge_of_the_agents_own_family_is_refused(muarl: InProcess, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from synth_kit import own, write_synth
 
 from muarl.domain import load_domain
 from muarl.messages import Message, ToolCall, ToolResult
-from muarl.record import Episode, EpisodeKey, Turn, UserReply
+from muarl.record import Episode, EpisodeKey, StoredEpisodes, Turn, UserReply
 from muarl.spec.select import SelectSpec
 from muarl.synth.graph import Shape, StateGraph
 from muarl.synth.select import Selected, select
@@ -106,6 +106,17 @@ def test_cells_take_turns_and_what_is_rare_comes_first() -> None:
     assert len(chosen(SelectSpec(at_most=99), *plain, *terse)) == 8
 
 
+def test_composed_tasks_are_spread_by_what_they_were_balanced_by() -> None:
+    common = [(rollout(n, 1.0, SPEAKS), Shape(1.0, 0, False)) for n in range(6)]
+    refused = [(rollout(n, 1.0, SPEAKS), Shape(0.0, 0, False)) for n in (6, 7)]
+    for episode, _ in common:
+        episode.axes = {"refusals": 0}
+    for episode, _ in refused:
+        episode.axes = {"refusals": 1}
+    spec = SelectSpec(at_most=4, axes=["refusals"], recoveries=0.0)
+    assert {6, 7} <= set(chosen(spec, *common, *refused))
+
+
 def test_recoveries_are_kept_whatever_is_rarer() -> None:
     common = [(rollout(n, 1.0, SPEAKS), Shape(1.0, 3, False)) for n in range(8)]
     healed = [(rollout(n, 1.0, SPEAKS), Shape(0.0, 0, True)) for n in (8, 9)]
@@ -126,3 +137,18 @@ def test_what_is_not_chosen_is_left_out_and_says_so(muarl: InProcess, tmp_path: 
     assert last["reasons"] == {"1, 0": 2}
     assert table["graph"]["made"]["steps"] == 18
     assert load_domain(tmp_path).splits == ("train",)
+
+
+def test_a_tasks_axes_reach_its_dialogues_and_change_nothing_else(
+    muarl: InProcess, tmp_path: Path
+) -> None:
+    write_synth(tmp_path)
+    path = tmp_path / "tasks.yaml"
+    plain = load_domain(tmp_path).tasks("train")[0]
+    path.write_text(path.read_text().replace("tasks:", "defaults: {axes: {finds: 2}}\ntasks:"))
+    told = load_domain(tmp_path).tasks("train")[0]
+    assert told.axes == {"finds": 2}
+    assert (told.situation_hash, told.content_hash) == (plain.situation_hash, plain.content_hash)
+    out = tmp_path.parent / f"{tmp_path.name}-out"
+    assert muarl("synth", tmp_path / "synth.yaml", "--out", out).code == 0
+    assert [one.axes for one in StoredEpisodes([out / "episodes.journal"])] == [{"finds": 2}] * 6

@@ -15,6 +15,7 @@ from spec_files import spoil
 from synth_kit import write_synth
 
 from muarl.record import StoredEpisodes
+from muarl.spec import load_synth
 from muarl.synth.verdicts import read_verdicts
 
 KILLED = Path(__file__).with_name("killed_synthesis.py")
@@ -135,7 +136,7 @@ def test_an_endpoint_that_says_nothing_is_a_fault(muarl: InProcess, spec: Path) 
     assert done.code == 1
     (first, *_) = json.loads(done.out)["stages"]
     assert first["reasons"] == {"PolicyError": 6}
-    assert "answered with neither a text nor a call" in first["example"]
+    assert "answered with neither a text nor a call" in first["examples"]["PolicyError"]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,60 @@ def test_a_dry_run_says_what_would_be_done(muarl: InProcess, spec: Path) -> None
     assert done.code == 0
     assert "min_reward: 1.0" in done.out
     assert not Path("runs").exists()
+
+
+def test_files_and_values_are_laid_over_it_as_over_a_run(
+    muarl: InProcess, spec: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "own.yaml").write_text("version: 1\nbase: [../synth.yaml]\nseed: 3\n")
+    (tmp_path / "few.yaml").write_text("version: 1\ndialogues: 2\n")
+    words = ["more/own.yaml", "few.yaml", "--set", "verify.near=0.9"]
+    dry = muarl("synth", *words, "--dry-run")
+    assert dry.code == 0, dry.lines
+    Path("whole.yaml").write_text(dry.out)
+    whole = load_synth("whole.yaml").spec
+    assert (whole.seed, whole.dialogues, whole.verify.near) == (3, 2, 0.9)
+    assert whole.domain == "domain.yaml"
+    done = muarl("synth", *words)
+    assert done.code == 0, done.lines
+    assert done.out.splitlines()[-1] == "runs/own-few"
+    assert muarl("check", spec, "few.yaml", "--limit", 2).code == 0
+    muarl("synth", spec, "--set", "verify.neer=1").refuses(
+        2, "--set verify.neer=1: unknown field 'neer'; did you mean 'near'?"
+    )
+
+
+@pytest.mark.parametrize("agent", ["expert", "llm"])
+def test_a_suite_has_dialogues_of_each_of_its_domains(
+    muarl: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        path = write_synth(tmp_path / name)
+    (tmp_path / "both.yaml").write_text(
+        "version: 1\nid: both\nsummary: Two shops.\nmembers:\n"
+        "  a: {file: one/domain.yaml, splits: {train: train}}\n"
+        "  b: {file: two/domain.yaml, splits: {train: train}}\n"
+    )
+    spec = tmp_path / "synth.yaml"
+    spec.write_text(path.read_text() + "verify: {near: null, rules: [{preceded: {by: look}}]}\n")
+    spoil(spec, "domain: domain.yaml", "domain: both.yaml")
+    spoil(spec, "preceded: {by: look}", "called: {tool: cancel}")
+    with served(shop_agent) as server:
+        if agent == "llm":
+            llm = f"{{llm: {{base_url: {server.url}/v1, model: m}}}}"
+            spoil(spec, "{expert: {}}", llm)
+        done = muarl("synth", spec, "--out", "made")
+    assert done.code == 0, done.lines
+    assert done.out.startswith("6 of 6 dialogues kept")
+    kept = read_verdicts(Path("made"))
+    assert {key.task_id.split(".")[0] for key in kept} == {"a", "b"}
+    assert muarl("review", "made", "--page", "page.html").code == 0
+    assert muarl("export", "made", "--what", "dialogues", "--out", "rows.jsonl").code == 0
+    spoil(spec, "tool: cancel", "tool: cancle")
+    muarl("synth", spec, "--out", "x").refuses(2, "did you mean 'cancel'?")
 
 
 def test_the_domain_may_have_no_expert(muarl: InProcess, spec: Path, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ async def test_what_was_spoiled_is_left_out_by_its_own_stage(
     assert reason in verdict.reason
     assert not verdict.kept
     assert table.stages[stage].reasons == {kind: 1}
-    assert str(spoiled.key) in table.stages[stage].example
+    assert str(spoiled.key) in table.stages[stage].examples[kind]
     # Without that stage nothing else sees it, but for what it is made of.
     fields: dict[str, Any] = {
         "ended": {"ended": False},
@@ -247,7 +247,11 @@ async def test_identifiers_are_texts_and_numbers_under_such_names() -> None:
             {"order_id": 417, "amount": 12, "to": [{"zip": "0123"}], "orderNumber": 5, "x": True}
         )
     )
-    assert found == [("order_id", "417"), ("to.zip", "0123"), ("orderNumber", "5")]
+    assert found == [("order_id", "417"), ("to", "zip"), ("to.zip", "0123"), ("orderNumber", "5")]
+    assert list(identifiers({"count": {"W41": 2}, "order_id": 12.0})) == [
+        ("count", "W41"),
+        ("order_id", "12"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -31,18 +31,21 @@ from muarl.train.packages import package_findings
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare the run file, its overlays, `--set` and `--dry-run`."""
-    parser.add_argument(
-        "spec",
-        type=Path,
-        nargs="+",
-        metavar="RUN.yaml",
-        help="run file, then files that hold a part of one, or `preset:NAME`: what they say replaces "
-        "what it says",
+    add_layers(
+        parser,
+        "RUN.yaml",
+        "run file, then files that hold a part of one, or `preset:NAME`: what they say replaces what it "
+        "says",
     )
+
+
+def add_layers(parser: argparse.ArgumentParser, metavar: str, summary: str) -> None:
+    """Declare a file, its overlays, `--set` and `--dry-run`."""
+    parser.add_argument("spec", type=Path, nargs="+", metavar=metavar, help=summary)
     parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the run that this comes to, and do nothing"
+        "--dry-run", action="store_true", help="print what this comes to, and do nothing"
     )
 
 
@@ -54,7 +57,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="KEY=VALUE",
-        help="replace a value of the run file, such as grpo.lr=1e-6; may be repeated",
+        help="replace a value of the file, such as grpo.lr=1e-6; may be repeated",
     )
 
 

@@ -6,20 +6,16 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import name_of_run
-from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._running import prepare_torch, run_resumably
 from muarl.cli._telling import remark
 from muarl.evaluate.grid import Cell, Difference, GridFound
 from muarl.evaluate.statistics import Interval
 from muarl.spec import GridSpec, dump_spec, load_grid, load_run
-
-if TYPE_CHECKING:
-    from muarl.scheduler.rounds import StopSignal
 
 USAGE = 2
 """Exit code of wrong usage."""
@@ -59,7 +55,6 @@ def run_grid(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_grid, grid, run)
     tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
-    found: list[GridFound] = []
     with (
         RunFolder.opened(
             out,
@@ -73,27 +68,20 @@ def run_grid(args: argparse.Namespace) -> int:
         ) as folder,
         watched(folder, run.spec, otel=args.otel, beside=[grid.spec]) as (observation, progress),
     ):
-
-        async def work(stop: StopSignal) -> None:
-            async with observation.running():
-                result = await play_grid(
-                    domain,
-                    grid,
-                    run,
-                    folder=folder,
-                    progress=progress,
-                    stop=stop,
-                    observer=observation,
-                    counters=observation.counters,
-                )
-            found.append(result)
-
-        try:
-            run_interruptibly(work)
-        except* KeyboardInterrupt as interrupted:
-            remark(f"stopped; the same command with --resume goes on in {out}")
-            raise KeyboardInterrupt from interrupted
-    (result,) = found
+        result = run_resumably(
+            lambda stop: play_grid(
+                domain,
+                grid,
+                run,
+                folder=folder,
+                progress=progress,
+                stop=stop,
+                observer=observation,
+                counters=observation.counters,
+            ),
+            out,
+            observation,
+        )
     tasks = tasks_of_grid(domain, run.spec)
     if args.json:
         answer(json.dumps(as_json(grid.spec, tasks, result, observed=True)))

@@ -7,13 +7,20 @@ import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from muarl.cli._signals import Requests
-from muarl.cli._telling import tell
+from muarl.cli._telling import remark, tell
 from muarl.http.descriptors import allow_many_connections
 from muarl.scheduler.rounds import StopSignal
+
+if TYPE_CHECKING:
+    from muarl.observe import Observation
+
+Found = TypeVar("Found")
 
 _LOOK_S = 0.1
 """How often a run looks whether it was asked to end."""
@@ -68,6 +75,28 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
         was_interrupted = anyio.run(_until_interrupted, work, requests, backend="asyncio")
     if was_interrupted:
         raise KeyboardInterrupt
+
+
+def run_resumably(
+    work: Callable[[StopSignal], Awaitable[Found]], out: Path, observation: Observation
+) -> Found:
+    """Run async work that a folder can be taken up from, observed; if interrupted, say how it goes on.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted.
+    """
+    found: list[Found] = []
+
+    async def observed(stop: StopSignal) -> None:
+        async with observation.running():
+            found.append(await work(stop))
+
+    try:
+        run_interruptibly(observed)
+    except* KeyboardInterrupt as interrupted:
+        remark(f"stopped; the same command with --resume goes on in {out}")
+        raise KeyboardInterrupt from interrupted
+    return found[0]
 
 
 async def _until_interrupted(

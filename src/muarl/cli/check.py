@@ -35,6 +35,7 @@ from muarl.spec import (
     load_run,
     load_spec,
     load_suite_spec,
+    load_synth,
     load_task_files,
 )
 from muarl.spec.kinds import is_overlay, kind_of
@@ -93,19 +94,22 @@ def run(args: argparse.Namespace) -> int:
         if args.fix:
             _fix(args.spec)
             kind = "domain" if first.is_dir() else kind_of(first)
-            if kind not in ("domain", "run", "grid", "suite"):
+            if kind not in ("domain", "run", "grid", "suite", "synth"):
                 load_spec(first, KINDS[kind])
                 return 0
             if is_overlay(first):
                 return 0
         if not first.is_dir() and kind_of(first) == "run":
             run_file = run_of(args)
+        elif not first.is_dir() and kind_of(first) == "synth":
+            synth = load_synth(*args.spec, settings=args.settings)
+            run_file = Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
         else:
             if not first.is_dir() and kind_of(first) == "grid":
                 grid = load_grid(first)
                 run_file = load_run(grid.resolve(grid.spec.run))
             if overlays or args.settings:
-                what = f"{first} is no run file; only a run file has something over it"
+                what = f"{first} is no run file; only a run or synth file has something over it"
                 remark(f"muarl check: error: {what}")
                 return 2
         named = first if run_file is None else run_file.resolve(run_file.spec.domain)

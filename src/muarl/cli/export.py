@@ -2,8 +2,8 @@
 
 `--what episodes` gives a row for each episode, with its conversation as chat messages; `--what
 samples` a row for each token sequence, with loss mask, sampler log-probs, advantage and policy
-versions, for trainers. `--what dialogues` gives those that `muarl synth` kept, as trainers of chat models
-read them: `messages` and `tools`, with provenance, licence and what each stood. `--what inspect` writes a log
+versions, for trainers; of a synthesis only of what was kept. `--what dialogues` gives those that
+`muarl synth` kept, as trainers of chat models read them: `messages` and `tools`, with provenance, licence and what each stood. `--what inspect` writes a log
 of inspect_ai, of one phase, which `inspect view` shows. docs/records.md and
 docs/synthesis.md describe every column. Parquet and datasets need the extra
 `export`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
 from muarl.data.export.rows import Row, advantages, episode_rows, sample_rows
 from muarl.errors import SetupError
-from muarl.record import Episode, StoredEpisodes
+from muarl.record import Episode, EpisodeKey, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec.grpo import Baseline
 
@@ -34,7 +35,9 @@ _MARKERS = {"jsonl": None, "parquet": None, "hf": "dataset_info.json"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     add_runs(parser)
-    parser.add_argument("--format", choices=_MARKERS, default="jsonl", help="default: jsonl")
+    parser.add_argument(
+        "--format", choices=_MARKERS, help="default: parquet for a file of that name, else jsonl"
+    )
     parser.add_argument(
         "--what",
         choices=("episodes", "samples", "dialogues", "inspect"),
@@ -57,11 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and say how much."""
+    if args.format is None:
+        args.format = "parquet" if args.out.suffix == ".parquet" else "jsonl"
     episodes = stored_episodes(args)
     if args.what == "inspect":
         return _export_inspect(args, episodes)
     write = _writer(args)  # a library that is missing is said before anything is read
-    chosen = _Chosen(episodes, args.min_reward)
+    refused = _refused(args.runs) if args.what == "samples" else set()
+    chosen = _Chosen(episodes, args.min_reward, refused)
     rows = _dialogues(args, chosen) if args.what == "dialogues" else _rows(args, episodes, chosen)
     reads = files_of(args.runs)
     with placed(
@@ -160,17 +166,32 @@ def _credit(run: Path) -> str:
     )
 
 
-class _Chosen:
-    """The episodes that earned enough; counts the others."""
+def _refused(runs: Iterable[Path]) -> set[EpisodeKey]:
+    """What the verification of a synthesis left out, and nobody is to learn from."""
+    from muarl.synth.verdicts import known_verdicts
 
-    def __init__(self, episodes: StoredEpisodes, min_reward: float | None) -> None:
+    found = (verdict for run in runs for verdict in known_verdicts(run).values())
+    return {verdict.key for verdict in found if not verdict.kept}
+
+
+class _Chosen:
+    """The episodes that earned enough, and were not refused; counts the others."""
+
+    def __init__(
+        self, episodes: StoredEpisodes, min_reward: float | None, refused: AbstractSet[EpisodeKey]
+    ) -> None:
         self._episodes = episodes
         self._min_reward = min_reward
+        self._refused = refused
+        self._unkept = 0
         self._below = 0
         self._faults = 0
 
     def __iter__(self) -> Iterator[Episode]:
         for episode in self._episodes:
+            if episode.key in self._refused:
+                self._unkept += 1
+                continue
             if self._min_reward is not None and (episode.reward or 0.0) < self._min_reward:
                 self._below += 1
                 continue
@@ -180,6 +201,8 @@ class _Chosen:
     def left_out(self, what: str) -> str:
         """What is not in the rows, in words."""
         parts = []
+        if self._unkept:
+            parts.append(f"{self._unkept} dialogues that were not kept")
         if self._below:
             parts.append(f"{self._below} episodes earned less than {self._min_reward:g}")
         if self._faults and what == "samples":

@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
 def _page(args: argparse.Namespace) -> int:
     from muarl.cli._stored import spec_of
     from muarl.data.stored import StoredTasks
-    from muarl.domain import load_domain
     from muarl.record import StoredEpisodes
     from muarl.record.placing import placed
     from muarl.record.saving import saving
+    from muarl.suite import load_any_domain
     from muarl.synth.review import page, queue
     from muarl.synth.verdicts import read_verdicts
 
@@ -59,7 +59,7 @@ def _page(args: argparse.Namespace) -> int:
         remark(f"muarl review: {args.run} has no dialogue that was {args.which}")
         return 1
     spec = spec_of(args.run)
-    tasks = StoredTasks(load_domain(spec.resolve(spec.spec.domain)))
+    tasks = StoredTasks(load_any_domain(spec.resolve(spec.spec.domain)))
     stored = StoredEpisodes([args.run / "episodes.journal"])
     found = {episode.key: episode for episode in stored if episode.key in set(keys)}
     shown = [(found[key], tasks.of(found[key])) for key in keys if key in found]

@@ -30,9 +30,8 @@ from muarl.cli._arguments import (
     positive,
     run_of,
 )
-from muarl.cli._running import prepare_torch, run_interruptibly
+from muarl.cli._running import prepare_torch, run_resumably
 from muarl.cli._telling import remark, tell
-from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import Shard, keys_of_shard, rollout_keys
 
 
@@ -149,26 +148,21 @@ def run(args: argparse.Namespace) -> int:
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
-
-        async def work(stop: StopSignal) -> None:
-            async with observation.running():
-                await roll_out(
-                    domain,
-                    spec,
-                    args.model,
-                    keys,
-                    folder=folder,
-                    progress=progress,
-                    stop=stop,
-                    observer=observation,
-                    user=her_folder,
-                )
-
-        try:
-            run_interruptibly(work)
-        except* KeyboardInterrupt as interrupted:
-            remark(f"stopped; the same command with --resume goes on in {out}")
-            raise KeyboardInterrupt from interrupted
+        run_resumably(
+            lambda stop: roll_out(
+                domain,
+                spec,
+                args.model,
+                keys,
+                folder=folder,
+                progress=progress,
+                stop=stop,
+                observer=observation,
+                user=her_folder,
+            ),
+            out,
+            observation,
+        )
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed, row_of=domain.row)
         observed = observation.counters.snapshot().figures()
         found = msgspec.to_builtins(summary) | {"observed": observed}

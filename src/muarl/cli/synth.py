@@ -12,26 +12,22 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 
 from muarl.cli._answer import answer
-from muarl.cli._arguments import add_otel, add_out, add_resume
-from muarl.cli._running import prepare_torch, run_interruptibly
-from muarl.cli._telling import remark, tell
+from muarl.cli._arguments import add_layers, add_otel, add_out, add_resume, name_of_run
+from muarl.cli._running import prepare_torch, run_resumably
+from muarl.cli._telling import tell
 from muarl.spec import dump_spec, load_synth
-
-if TYPE_CHECKING:
-    from muarl.scheduler.rounds import StopSignal
-    from muarl.synth.verify import Yield
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("spec", type=Path, metavar="SYNTH.yaml", help="synthesis file")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the file with every default, and do nothing"
+    add_layers(
+        parser,
+        "SYNTH.yaml",
+        "synthesis file, then files that hold a part of one: what they say replaces what it says",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_otel(parser)
@@ -41,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make, verify, and print the yield; 1 if nothing was kept."""
-    synth = load_synth(args.spec)
+    synth = load_synth(*args.spec, settings=args.settings)
     if args.dry_run:
         answer(dump_spec(synth.spec.moved(synth.path.parent, Path()), defaults=True).rstrip())
         return 0
@@ -63,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
     require_watching(args, played.spec)
     tell("reading the domain and its tasks")
     domain = anyio.run(ready_synth, synth, played)
-    out = args.out or Path("runs") / args.spec.stem
-    found: list[Yield] = []
+    out = args.out or Path("runs") / name_of_run(args)
     with (
         RunFolder.opened(
             out,
@@ -83,26 +78,19 @@ def run(args: argparse.Namespace) -> int:
     ):
         moved = synth.spec.moved(synth.path.parent, out)
         write_text(folder.path / SPEC, dump_spec(moved, defaults=True))
-
-        async def work(stop: StopSignal) -> None:
-            async with observation.running():
-                made = await synthesise(
-                    domain,
-                    synth,
-                    played,
-                    folder=folder,
-                    progress=progress,
-                    stop=stop,
-                    observer=observation,
-                )
-            found.append(made)
-
-        try:
-            run_interruptibly(work)
-        except* KeyboardInterrupt as interrupted:
-            remark(f"stopped; the same command with --resume goes on in {out}")
-            raise KeyboardInterrupt from interrupted
-    (result,) = found
+        result = run_resumably(
+            lambda stop: synthesise(
+                domain,
+                synth,
+                played,
+                folder=folder,
+                progress=progress,
+                stop=stop,
+                observer=observation,
+            ),
+            out,
+            observation,
+        )
     if args.json:
         answer(json.dumps(result.as_json() | {"out": str(out)}))
     else:

@@ -60,11 +60,13 @@ def identifiers(arguments: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
     Example:
         >>> list(identifiers({"order_id": 417, "amount": 12.5, "to": {"city": "Oslo"}}))
-        [('order_id', '417'), ('to.city', 'Oslo')]
+        [('order_id', '417'), ('to', 'city'), ('to.city', 'Oslo')]
     """
     match arguments:
         case dict():
             for key, below in arguments.items():
+                if path:  # those of the call itself are the tool's
+                    yield path, str(key)
                 yield from identifiers(below, f"{path}.{key}" if path else str(key))
         case list():
             for below in arguments:
@@ -73,10 +75,10 @@ def identifiers(arguments: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield path, arguments
         case bool():
             return
-        case int():
+        case int() | float():
             last = _CAMEL.sub("_", path.rpartition(".")[2])
             if _NAMES_IT.search(last):
-                yield path, str(arguments)
+                yield path, str(int(arguments) if arguments == arguments // 1 else arguments)
 
 
 class _Told:

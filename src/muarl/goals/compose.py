@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from muarl.errors import did_you_mean
 from muarl.goals.axes import Axes, Quotas
 from muarl.goals.draft import Draft, Drawn
 from muarl.goals.errors import GoalError
@@ -99,9 +100,12 @@ async def compose(
         raise GoalError(
             "no goal is declared: put `@goals.goal()` above the functions that draw wishes"
         )
-    composer = _Composer(
-        goals, Prover(stage, await stage.tools()), stage, split, splits, seed, count
-    )
+    tools = await stage.tools()
+    offered = {
+        "agent": [tool.name for tool in tools],
+        "user": [tool.name for tool in await stage.user_tools()],
+    }
+    composer = _Composer(goals, Prover(stage, tools), stage, offered, split, splits, seed, count)
     while len(composer.made) < count and wanted():
         if composer.drawn >= count * _TRIES:
             raise GoalError(composer.why_not())
@@ -144,6 +148,7 @@ class _Composer:
         goals: Goals,
         prover: Prover,
         stage: Stage,
+        offered: Mapping[str, Sequence[str]],
         split: str,
         splits: Mapping[str, int],
         seed: int,
@@ -157,6 +162,7 @@ class _Composer:
         self.loosened = 0
         self._refused: list[bool] = []
         self._goals, self._prover, self._spec = goals, prover, stage.spec
+        self._offered = offered
         self._split, self._seed, self._count = split, seed, count
         self._owns = owner(split, splits)
         self._quotas = Quotas({"wishes": goals.wishes, **goals.balance}, count)
@@ -203,7 +209,7 @@ class _Composer:
             raise Unfit("there are enough tasks that doing nothing solves")
         draft = replace(draft, goal=goal_in_words(self._goals, scene, draft.wishes))
         proved = await self._prover.prove(draft)
-        task = draft.task(f"{self._split}-{len(self.made):04d}", proved.personas)
+        task = draft.task(f"{self._split}-{len(self.made):04d}", proved.personas, axes)
         if pairs := self._seen.of(task):
             raise Unfit("nearly the same as another task", pairs[0].first.id)
         self._quotas.take(axes)
@@ -257,6 +263,14 @@ class _Composer:
             raise GoalError(
                 f"goal {goal.name!r} names personas {unknown}, which the domain has not"
             )
+        final = wish.final
+        for call in (*final.forbidden, *(call for block in final.blocks for call in block)):
+            known = self._offered[call.by]  # none of the user's where she has no device
+            if known and call.tool not in known:
+                hint = did_you_mean(call.tool, known) or f"; there are {', '.join(known)}"
+                raise GoalError(
+                    f"goal {goal.name!r} calls {call.tool!r}, which is no tool of the {call.by}'s{hint}"
+                )
         return wish
 
 

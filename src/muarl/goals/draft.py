@@ -96,7 +96,7 @@ class Draft:
             "refusals": sum(bool(wish.final.forbidden) for wish in self.wishes),
         }
 
-    def task(self, name: str, personas: list[str]) -> TaskSpec:
+    def task(self, name: str, personas: list[str], axes: Axes) -> TaskSpec:
         """It as a task of the domain."""
         more = [
             predicate
@@ -121,6 +121,7 @@ class Draft:
             gold=[] if self.is_idle else self.gold,
             reward=asked if more else None,
             metrics=[_partial_credit(asked), *self.spec.metrics] if more else None,
+            axes=axes,
         )
 
 

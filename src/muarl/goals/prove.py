@@ -45,6 +45,10 @@ class Stage(Protocol):
         """The agent's tools."""
         ...
 
+    async def user_tools(self) -> Sequence[ToolSpec]:
+        """The user's, on her own device."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Proved:

@@ -88,8 +88,8 @@ async def reworded(
                         temperature=temperature,
                         max_tokens=max_tokens,
                     )
-            except EpisodeError:
-                reason = "the endpoint does not answer"
+            except EpisodeError as error:
+                reason = f"the endpoint does not answer: {error}"
                 break
             text = " ".join(strip_reasoning(reply.text).split())
             if reply.cut:

@@ -10,6 +10,8 @@ from typing import Any
 
 from muarl.overlap.tasks import Traits, words_of
 from muarl.spec import TaskSpec
+from muarl.spoken import MAX_CHARS
+from muarl.spoken.signs import folded
 
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[\w@.+-]*\w")
@@ -27,7 +29,7 @@ class Item:
 
     Attributes:
         id: Its name in the set.
-        words: Its words, in small letters.
+        words: Its words, in small letters, however they are spelled.
         entities: What it names: values of facts and arguments, and words that bear a figure or an @.
         same: Two items that share one of these are the same: in all their words, one after another
             and, of tasks, in the same world; or in what is to be done.
@@ -46,11 +48,20 @@ def of_text(name: str, text: str, values: Iterable[str] = ()) -> Item:
         >>> sorted(of_text("a", "Send W17 to ann@x.org, please.").entities)
         ['ann@x.org', 'w17']
     """
-    said = _WORD.findall(text.casefold())
-    named = (name for name in _NAME.findall(text.casefold()) if _is_name(name))
-    entities = frozenset((*named, *(value.casefold().strip("#") for value in values)))
+    text = _plain(text)
+    said = _WORD.findall(text)
+    named = (name for name in _NAME.findall(text) if _is_name(name))
+    entities = frozenset((*named, *(_plain(value).strip("#") for value in values)))
     same = frozenset([f"said {' '.join(said)}"] if said else [])
     return Item(name, frozenset(said), entities - {""}, same)
+
+
+def _plain(text: str) -> str:
+    """In small letters; letters that only look like others, accents and signs that nobody sees do not count."""
+    if text.isascii():
+        return text.casefold()
+    pieces = (text[at : at + MAX_CHARS] for at in range(0, len(text), MAX_CHARS))
+    return "".join(map(folded, pieces))
 
 
 def of_task(task: TaskSpec) -> Item:

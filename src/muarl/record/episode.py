@@ -269,6 +269,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
         reward: In [0, 1]; None for faults.
         rewards: Results of the reward's predicates.
         metrics: Results of predicates that are only observed.
+        axes: Where its task lies among the tasks, as far as the task says (`TaskSpec.axes`).
         start: What the tool servers' own state was before the dialogue, as changes of the task's world.
         changes: The final world against the initial one.
         forks: How often a prefix broke (0 for an append-only template and one conversation).
@@ -308,6 +309,7 @@ class Episode(msgspec.Struct, omit_defaults=True):
     user_samples: list[Sample] = []
     user_rejected: list[Sample] = []
     user_forks: int = 0
+    axes: dict[str, int] = {}
     notes: dict[str, Any] = {}
     # A factory, because `omit_defaults` would leave a plain default out of the record, and a later
     # muarl would then take every old record for one of its own version.

@@ -193,23 +193,23 @@ def confirmed(spec: Confirmed, evidence: Evidence) -> Finding:
 
 
 def preceded(spec: Preceded, evidence: Evidence) -> Finding:
-    """Share of successful calls that came after a successful call of another tool."""
+    """Share of successful calls that were made after another tool had answered."""
     tools: Sequence[str] = evidence.writes if spec.tools is None else spec.tools
-    before: list[Call] = []
+    answered: list[Call] = []
     made = good = 0
     missing = ""
-    for call in evidence.calls():
-        if call.is_error:
-            continue
-        if call.name in tools:
+    for calls in evidence.calls_by_message():
+        done = [call for call in calls if not call.is_error]
+        for call in done:
+            if call.name not in tools:
+                continue
             made += 1
             wanted = {key: call.arguments[key] for key in spec.same if key in call.arguments}
-            if any(_has(earlier.arguments, wanted) for earlier in before):
+            if any(_has(earlier.arguments, wanted) for earlier in answered):
                 good += 1
             else:
                 missing = missing or f"; not before {call.name} {plain(wanted) or ''}".rstrip()
-        if call.name == spec.by:
-            before.append(call)
+        answered += [call for call in done if call.name == spec.by]
     if not made:
         return Finding(None, "none of the tools was called")
     return Finding(good / made, f"{spec.by} came before {good} of {made} calls{missing}")

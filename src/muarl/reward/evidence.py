@@ -90,6 +90,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         """Every tool call of the agent that was answered, in order."""
         return (call for call in self.all_calls() if call.by == "agent")
 
+    def calls_by_message(self) -> Iterator[list[Call]]:
+        """Those of `calls`, the ones of one message together: it was written before any was answered."""
+        for turn in self.turns:
+            yield list(_calls("agent", turn.message.tool_calls, turn.results))
+
     def all_calls(self) -> Iterator[Call]:
         """Every tool call of either side that was answered, in order."""
         yield from _calls("user", self.opening.calls, self.opening.results)

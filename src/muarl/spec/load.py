@@ -38,12 +38,15 @@ from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
 from muarl.spec.suite import SuiteSpec
+from muarl.spec.synth import PATHS as SYNTH_PATHS
 from muarl.spec.synth import SynthSpec
 from muarl.spec.synth_references import synth_findings
 from muarl.spec.task import TasksFile, TaskSpec
 from muarl.spec.versions import is_old, too_new, upgraded
 
 S = TypeVar("S", bound=Spec)
+
+Paths = Iterable[tuple[str, ...]]
 
 _SAID = 100
 """Problems that are said of a file's values; nobody mends more at once, and each costs a search."""
@@ -184,75 +187,9 @@ def load_run(
     Raises:
         SpecError: Everything that is wrong with the files and settings, and the names in them.
     """
-    path = Path(path)
-    layers: list[Node] = []
-    problems: list[Problem] = []
-    unread: list[Problem] = []
-    for named in (path, *overlays):
-        try:
-            layers += _layers(overlay_file(named), path.parent, problems, ())
-        except SpecError as error:
-            unread += error.problems
-    if unread:  # what the others lack may stand in the one not read
-        raise SpecError(in_order([*problems, *unread]))
-    for text in settings:
-        try:
-            layers.append(setting(text))
-        except SpecError as error:
-            problems += error.problems
-            continue
-        problems += variables.fill_in(layers[-1], os.environ)
-        refer_from(layers[-1], PATHS, Path(), path.parent)
-    merged = reduce(lambda base, over: overlaid(base, over, Shape(RunSpec)), layers)
-    run = _validated(merged, problems, path, RunSpec)
+    run = _laid(path, overlays, settings, RunSpec, PATHS)
     run.refuse(run_findings(run.spec, run.path.parent, without_weights=without_weights))
     return run
-
-
-def _layers(
-    file: Path, folder: Path, problems: list[Problem], above: tuple[Path, ...]
-) -> list[Node]:
-    """A file, and before it those that it is laid over; their paths made relative to `folder`.
-
-    Args:
-        file: A run file, or a part of one.
-        folder: That of the run file.
-        problems: Takes what is wrong with the form of the files.
-        above: Files that are laid over this one, resolved.
-
-    Raises:
-        SpecError: One of the files cannot be read, or is laid over itself.
-    """
-    root, found = _document(file, RunSpec)
-    problems += found
-    refer_from(root, PATHS, file.parent, folder)
-    base = root.children.pop("base", None)
-    if base is None:
-        return [root]
-    root.data.pop("base")
-    above = (*above, file.resolve())
-    below: list[Node] = []
-    unread: list[Problem] = []
-    for at, name in enumerate(base.data if isinstance(base.data, list) else [base.data]):
-        node = base.children.get(at, base)
-        try:
-            if not isinstance(name, str):
-                raise SpecError(
-                    [Problem(*node.place, "expected a list of files, such as [base.yaml]")]
-                )
-            other = overlay_file(name if name.startswith(PREFIX) else file.parent / name)
-            if other.resolve() in above:
-                message = f"{name!r} is laid over itself: its base leads back to it"
-                raise SpecError([Problem(*node.place, message)])
-            if not other.exists():
-                raise SpecError([Problem(*node.place, no_file(file.parent, name))])
-            below += _layers(other, folder, problems, above)
-        except SpecError as error:
-            # A preset that is unknown has no place but the one that names it.
-            unread += [p if p.line else Problem(*node.place, p.message) for p in error.problems]
-    if unread:
-        raise SpecError(unread)
-    return [*below, root]
 
 
 def load_grid(path: str | Path) -> Located[GridSpec]:
@@ -282,15 +219,112 @@ def load_suite_spec(path: str | Path) -> Located[SuiteSpec]:
     return suite
 
 
-def load_synth(path: str | Path) -> Located[SynthSpec]:
-    """Load a synthesis file.
+def load_synth(
+    path: str | Path, *overlays: str | Path, settings: Sequence[str] = ()
+) -> Located[SynthSpec]:
+    """Load a synthesis file, and what is laid over it; see `load_run`.
 
     Raises:
-        SpecError: Everything that is wrong with the file and the names in it.
+        SpecError: Everything that is wrong with the files and settings, and the names in them.
     """
-    synth = load_spec(path, SynthSpec)
+    synth = _laid(path, overlays, settings, SynthSpec, SYNTH_PATHS)
     synth.refuse(synth_findings(synth.spec, synth.path.parent))
     return synth
+
+
+def _laid(
+    path: str | Path,
+    overlays: Iterable[str | Path],
+    settings: Iterable[str],
+    model: type[S],
+    paths: Paths,
+) -> Located[S]:
+    """A file, and what is laid over it, as one.
+
+    Args:
+        path: The file.
+        overlays: Files that hold a part of one.
+        settings: Single values.
+        model: What it holds.
+        paths: Where in it a file or folder may be named.
+
+    Raises:
+        SpecError: Everything that is wrong with the files and settings.
+    """
+    path = Path(path)
+    layers: list[Node] = []
+    problems: list[Problem] = []
+    unread: list[Problem] = []
+    for named in (path, *overlays):
+        try:
+            layers += _layers(overlay_file(named), path.parent, problems, (), model, paths)
+        except SpecError as error:
+            unread += error.problems
+    if unread:  # what the others lack may stand in the one not read
+        raise SpecError(in_order([*problems, *unread]))
+    for text in settings:
+        try:
+            layers.append(setting(text))
+        except SpecError as error:
+            problems += error.problems
+            continue
+        problems += variables.fill_in(layers[-1], os.environ)
+        refer_from(layers[-1], paths, Path(), path.parent)
+    merged = reduce(lambda base, over: overlaid(base, over, Shape(model)), layers)
+    return _validated(merged, problems, path, model)
+
+
+def _layers(
+    file: Path,
+    folder: Path,
+    problems: list[Problem],
+    above: tuple[Path, ...],
+    model: type[Spec],
+    paths: Paths,
+) -> list[Node]:
+    """A file, and before it those that it is laid over; their paths made relative to `folder`.
+
+    Args:
+        file: A whole file, or a part of one.
+        folder: That of the whole file.
+        problems: Takes what is wrong with the form of the files.
+        above: Files that are laid over this one, resolved.
+        model: What they hold together.
+        paths: As of `_laid`.
+
+    Raises:
+        SpecError: One of the files cannot be read, or is laid over itself.
+    """
+    root, found = _document(file, model)
+    problems += found
+    refer_from(root, paths, file.parent, folder)
+    base = root.children.pop("base", None)
+    if base is None:
+        return [root]
+    root.data.pop("base")
+    above = (*above, file.resolve())
+    below: list[Node] = []
+    unread: list[Problem] = []
+    for at, name in enumerate(base.data if isinstance(base.data, list) else [base.data]):
+        node = base.children.get(at, base)
+        try:
+            if not isinstance(name, str):
+                raise SpecError(
+                    [Problem(*node.place, "expected a list of files, such as [base.yaml]")]
+                )
+            other = overlay_file(name if name.startswith(PREFIX) else file.parent / name)
+            if other.resolve() in above:
+                message = f"{name!r} is laid over itself: its base leads back to it"
+                raise SpecError([Problem(*node.place, message)])
+            if not other.exists():
+                raise SpecError([Problem(*node.place, no_file(file.parent, name))])
+            below += _layers(other, folder, problems, above, model, paths)
+        except SpecError as error:
+            # A preset that is unknown has no place but the one that names it.
+            unread += [p if p.line else Problem(*node.place, p.message) for p in error.problems]
+    if unread:
+        raise SpecError(unread)
+    return [*below, root]
 
 
 def _document(path: Path, model: type[Spec]) -> tuple[Node, list[Problem]]:

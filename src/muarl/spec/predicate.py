@@ -150,10 +150,11 @@ class Confirmed(Spec):
 
 
 class Preceded(Spec):
-    """Share of successful calls of some tools that came after a successful call of another.
+    """Share of successful calls of some tools that were made once another had answered without an error.
 
-    "Look an order up before you change it" is `preceded: {by: get_order, same: [order_id]}`. Applies
-    only where one of the tools was called.
+    "Look an order up before you change it" is `preceded: {by: get_order, same: [order_id]}`. A
+    call in the same message is too late: nobody had read its answer. Applies only where one of the tools
+    was called.
     """
 
     by: str

@@ -45,7 +45,8 @@ def schema_files() -> dict[str, str]:
     """File name to text of every schema, `domain.v1.json` and so on."""
     schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
     schemas["tasks"] = _with_defaults(schemas["tasks"])
-    schemas["run"] = _or_base(schemas["run"])
+    for kind in ("run", "synth"):
+        schemas[kind] = _or_base(schemas[kind])
     schemas[OVERLAY] = {**_partial(RunSpec.model_json_schema()), "required": ["version"]}
     return {schema_name(kind): _schema(kind, schema) for kind, schema in schemas.items()}
 
@@ -72,7 +73,7 @@ def _with_defaults(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_base(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of run files, where what is required may stand in the files that one is laid over."""
+    """The schema of files with a `base`, where what is required may stand in the files that one is laid over."""
     required = [key for key in schema["required"] if key != "version"]
     schema["required"] = ["version"]
     schema["anyOf"] = [{"required": ["base"]}, {"required": required}]

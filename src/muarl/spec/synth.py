@@ -35,6 +35,9 @@ class SynthSpec(Spec):
 
     version: Literal[1]
     """Version of this file's form."""
+    base: list[str] = []
+    """Files that this one is laid over, the later over the earlier: synthesis files or parts of one, relative
+    to this file. One that was read has none: it holds what they say."""
     domain: str
     """The domain's file, or a suite's, relative to this one."""
     agent: AgentSpec
@@ -90,6 +93,10 @@ class SynthSpec(Spec):
         return self.model_copy(
             update={"domain": run.domain, "user_model": run.user_model, "agent": agent}
         )
+
+
+PATHS = (("domain",), ("agent", "model"), ("user_model", "model", "path"))
+"""Fields that name a file or folder relative to the synthesis file."""
 
 
 def _model_in(folder: Path, named: str) -> str:

@@ -106,6 +106,9 @@ class TaskSpec(Spec):
     """Counts instead while training; default: the domain's `training_reward`, else the reward."""
     metrics: list[PredicateSpec] | None = None
     """Observed, never scored; default: the domain's."""
+    axes: dict[Id, int] = {}
+    """Where it lies among the tasks, such as `writes: 2`: for whoever reads it and for the selection of
+    dialogues. Composed tasks have what `muarl.goals` measures; nothing that is played follows from it."""
 
     def with_personas(self, all_of_them: Iterable[str]) -> TaskSpec:
         """The same, with those of the domain where it names none."""
@@ -113,8 +116,8 @@ class TaskSpec(Spec):
 
     @property
     def content_hash(self) -> str:
-        """Hash of everything in the task."""
-        return _hash(self.model_dump_json())
+        """Hash of everything in the task that a dialogue or its reward follows from."""
+        return _hash(self.model_dump_json(exclude={"axes"}))
 
     @property
     def situation_hash(self) -> str:
@@ -123,7 +126,9 @@ class TaskSpec(Spec):
         Gold calls, reward and metrics are left out: they judge a dialogue, and may be mended after
         it.
         """
-        return _hash(self.model_dump_json(exclude={"gold", "reward", "training_reward", "metrics"}))
+        return _hash(
+            self.model_dump_json(exclude={"gold", "reward", "training_reward", "metrics", "axes"})
+        )
 
 
 def _hash(text: str) -> str:
@@ -169,6 +174,8 @@ class TaskDefaultsSpec(Spec):
     """Counts instead while training."""
     metrics: list[PredicateSpec] | None = None
     """Observed, never scored."""
+    axes: dict[Id, int] | None = None
+    """Where they lie among the tasks."""
 
 
 class TasksFile(Spec):

@@ -158,8 +158,20 @@ class SqlToolsSpec(AnyToolsSpec):
 class SimulatedToolsSpec(AnyToolsSpec):
     """Tools that an LLM simulates, with the dialogue's world for its memory; see docs/synthesis.md."""
 
+    call_timeout_s: Seconds = 600.0
+    """Seconds one call may take, with all tries of the simulator."""
     simulated: SimulatorLlmSpec
     """Who simulates, and which tools."""
+
+    @model_validator(mode="after")
+    def _all_tries_fit_into_a_call(self) -> SimulatedToolsSpec:
+        needed = self.simulated.tries * self.simulated.timeout_s
+        if self.call_timeout_s < needed:
+            raise ValueError(
+                f"a call may take {self.call_timeout_s:g} s (call_timeout_s), and the simulator's "
+                f"{self.simulated.tries} tries {needed:g} s; raise the one, or lower the others"
+            )
+        return self
 
     @property
     def _source(self) -> str:

@@ -32,13 +32,21 @@ class _Call(msgspec.Struct):
     id: str | None = None
 
 
+class _Part(msgspec.Struct):
+    """A piece of a message; only text can be imitated."""
+
+    type: Literal["text"]
+    text: str
+
+
 class _Said(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | None = None
+    content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
     name: str | None = None
     reasoning_content: str | None = None
+    weight: float = 1
 
 
 class _ToolFunction(msgspec.Struct):
@@ -101,7 +109,7 @@ def read_chat(path: Path) -> list[ChatDialogue]:
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             yield from file
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
@@ -118,7 +126,7 @@ def _dialogue(text: str) -> ChatDialogue:
         raise ValueError(
             f"expected a JSON object with `messages` (and `tools`) of chat completions: {error}"
         ) from error
-    messages = tuple(_messages(line.messages))
+    messages = tuple(_in_order(list(_messages(line.messages))))
     _refuse_disorder(messages)
     offered = [tool.function for tool in tools or ()]
     return ChatDialogue(
@@ -132,6 +140,11 @@ def _dialogue(text: str) -> ChatDialogue:
 def _messages(said: Sequence[_Said]) -> Iterator[Message]:
     called: dict[str, str] = {}
     for number, one in enumerate(said):
+        if one.role == "assistant" and one.weight != 1:
+            raise ValueError(
+                f"message {number} (assistant) has the weight {one.weight:g}; all that the agent says is "
+                "imitated alike, so leave the dialogue out, or the weight"
+            )
         calls = tuple(
             _call(call, f"call_{number}_{index}") for index, call in enumerate(one.tool_calls or ())
         )
@@ -141,7 +154,7 @@ def _messages(said: Sequence[_Said]) -> Iterator[Message]:
             name = called.get(one.tool_call_id or "")
         yield Message(
             "system" if one.role == "developer" else one.role,
-            one.content or "",
+            _text(one.content),
             calls,
             one.tool_call_id,
             name,
@@ -149,8 +162,16 @@ def _messages(said: Sequence[_Said]) -> Iterator[Message]:
         )
 
 
+def _text(content: str | Sequence[_Part] | None) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.text for part in content or ())
+
+
 def _call(call: _Call, number: str) -> ToolCall:
     """A call; a text that is no object is kept as the call that could not be read."""
+    if not call.function.name:
+        raise ValueError("a call names no tool")
     arguments = call.function.arguments
     call_id = call.id or number
     if isinstance(arguments, str):
@@ -161,6 +182,35 @@ def _call(call: _Call, number: str) -> ToolCall:
     if not isinstance(arguments, dict) or json_problem(arguments):
         raise ValueError(f"the arguments of a call of {call.function.name!r} are no JSON object")
     return ToolCall(call_id, call.function.name, arguments)
+
+
+def _in_order(messages: Sequence[Message]) -> Iterator[Message]:
+    """The same, where answers come in the order of the calls they are of: templates know no other.
+
+    Answers without an id are taken to be in order.
+    """
+    waiting: list[Message] = []
+    calls: list[str] = []
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            waiting.append(message)
+            if calls and message.tool_call_id is not None and message.tool_call_id not in calls:
+                raise ValueError(
+                    f"message {number} (tool) answers {message.tool_call_id!r}, which the message before "
+                    "does not call"
+                )
+            continue
+        yield from _by_call(waiting, calls)
+        waiting, calls = [], [call.id for call in message.tool_calls]
+        yield message
+    yield from _by_call(waiting, calls)
+
+
+def _by_call(answers: Sequence[Message], calls: Sequence[str]) -> Sequence[Message]:
+    ids = [answer.tool_call_id for answer in answers]
+    if len(set(calls)) < len(calls) or not set(ids) <= set(calls):
+        return answers
+    return sorted(answers, key=lambda answer: calls.index(answer.tool_call_id or ""))
 
 
 def _refuse_disorder(messages: Sequence[Message]) -> None:
@@ -190,6 +240,8 @@ def _refuse_disorder(messages: Sequence[Message]) -> None:
         elif message.role == before:
             raise ValueError(f"{where}: two messages of the {message.role} in a row")
         if message.role == "assistant":
+            if not (message.content or message.tool_calls):
+                raise ValueError(f"{where} has neither a text nor a call, and cannot be imitated")
             open_calls = [call.id for call in message.tool_calls]
         before = "user" if message.role == "tool" else message.role
     if open_calls or rest[-1].role == "user":

@@ -32,12 +32,19 @@ def _turns(episode: Episode) -> str:
     return str(min(len(episode.turns) // 4 * 4, 24))
 
 
+def _of_task(axis: Axis) -> Callable[[Episode], str]:
+    return lambda episode: str(episode.axes.get(axis, ""))
+
+
 AXES: Mapping[Axis, Callable[[Episode], str]] = {
     "persona": lambda episode: episode.persona,
     "user": lambda episode: episode.user,
     "writes": _writes,
     "reads": _reads,
     "turns": _turns,
+    "wishes": _of_task("wishes"),
+    "finds": _of_task("finds"),
+    "refusals": _of_task("refusals"),
 }
 """Axis to the cell of it that a dialogue is in."""
 

@@ -144,6 +144,9 @@ def read_verdicts(folder: Path) -> dict[EpisodeKey, Verdict]:
         try:
             verdict = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise RecordError(f"{path}:{number}: expected a verdict: {error}") from error
+            raise RecordError(
+                f"{path}:{number}: expected a verdict: {error}. Without that file `muarl synth --resume` "
+                "looks at all dialogues anew, and reviews have to be taken again"
+            ) from error
         found[verdict.key] = verdict
     return found

@@ -26,6 +26,9 @@ SELECT = "select"
 REVIEW = "review"
 """Name of the stage that people are; see `muarl.synth.review`."""
 
+_EXAMPLES = 3
+"""Kinds of flaws of a stage that are shown with one; `yield.json` has one of each."""
+
 _AT_ONCE = 32
 """Dialogues that are looked at together: a replay may wait for a tool server."""
 
@@ -79,14 +82,14 @@ class StageYield(msgspec.Struct):
         seen: Dialogues that came to it.
         passed: Those that passed.
         reasons: Kind of flaw to how many had it.
-        example: One of them, in full.
+        examples: Kind of flaw to the first that had it, in full.
     """
 
     stage: str
     seen: int = 0
     passed: int = 0
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    example: str = ""
+    examples: dict[str, str] = {}
 
 
 class Yield:
@@ -122,7 +125,7 @@ class Yield:
             failed = self._stage(verdict.stage)
             failed.seen += 1
             failed.reasons[verdict.kind] += 1
-            failed.example = failed.example or f"{verdict.key}: {verdict.reason}"
+            failed.examples.setdefault(verdict.kind, f"{verdict.key}: {verdict.reason}")
 
     def _stage(self, name: str) -> StageYield:
         """Of that name; people come before the selection, and everything else in its order."""
@@ -142,10 +145,10 @@ class Yield:
         yield f"{self.kept} of {self.made} dialogues kept"
         for stage in self.stages.values():
             yield f"  {stage.stage:<12} {stage.passed:>6} of {stage.seen:>6} passed"
-            for kind, count in stage.reasons.most_common():
+            for place, (kind, count) in enumerate(stage.reasons.most_common()):
                 yield f"    {count:>6}  {kind}"
-            if stage.example:
-                yield f"            such as {stage.example}"
+                if place < _EXAMPLES:
+                    yield f"            such as {stage.examples[kind]}"
         for which, figures in self.graph.items():
             yield f"  {which}: {figures}"
 
@@ -170,18 +173,8 @@ class Verifier:
         known: Mapping[EpisodeKey, Sequence[Ruling]] | None = None,
         on_ruling: OnRuling = lambda _key, _ruling: None,
     ) -> None:
-        if spec.replay and any(one.spec.is_simulated for one in domain.members):
-            message = (
-                "an LLM simulates its tools, and need not say the same again; what contradicts their "
-                "memory is found as they are called. Verify without replay: `replay: false`"
-            )
-            raise SpecError([domain.located.problem(("tools",), message)])
-        if spec.replay and any(one.spec.writes_outside for one in domain.members):
-            message = (
-                "its tools change something outside the dialogue's own world (tools.external), which "
-                "a replay would do again; verify without it: `replay: false`"
-            )
-            raise SpecError([domain.located.problem(("tools",), message)])
+        if spec.replay:
+            _refuse_harmful_replays(domain)
         self._domain = domain
         self._tasks = StoredTasks(domain)
         self._stages = stages_of(spec, known or {}, on_ruling)
@@ -243,3 +236,20 @@ class Verifier:
             return Verdict(key, tuple(passed), rulings=rulings)
         failed = next(name for name in self.names if name not in passed)
         return Verdict(key, tuple(passed), failed, flaw.kind, flaw.words, rulings)
+
+
+def _refuse_harmful_replays(domain: AnyDomain) -> None:
+    for one in domain.members:
+        if one.spec.is_simulated:
+            message = (
+                "an LLM simulates its tools, and need not say the same again; what contradicts their "
+                "memory is found as they are called. Verify without replay: `replay: false`"
+            )
+        elif one.spec.writes_outside:
+            message = (
+                "its tools change something outside the dialogue's own world (tools.external), which "
+                "a replay would do again; verify without it: `replay: false`"
+            )
+        else:
+            continue
+        raise SpecError([one.located.problem(("tools",), message)])

@@ -129,6 +129,8 @@ class McpSession:
         Raises:
             ToolServerError: Unless such crashes are to be answers.
         """
+        if heard and isinstance(heard[0], ToolServerError):  # as a simulator's, which is no crash
+            raise self._carrier.failure(f"gave no answer to a call of {call.name!r}: {heard[0]}")
         wrong = said_of(heard[0]) if heard else None
         why = f": {wrong or blame(heard[0])}" if heard else ""
         if self._carrier.limits.on_crash == "fault":

@@ -134,7 +134,7 @@ class _Simulator:
                 self._client = self._make()
             answer = await self._asked(name, arguments, memory, world, asked)
         except EpisodeError as error:
-            raise ToolServerError(f"the simulator of {name!r}: {error}") from error
+            raise ToolServerError(str(error)) from error
         self._known[asked] = answer
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
