@@ -88,7 +88,7 @@ def test_names_in_entries_are_no_paths(copies, tmp_path, capsys):
     for language in LANGUAGES:
         path = copy / f"data_{language}" / "data_agent_multi_turn.json"
         first, *rest = path.read_text(encoding="utf-8").splitlines()
-        for classes in (["../../evil"], ["/tmp/evil"], ["BaseApi", "..\\evil"]):
+        for classes in (["../../evil"], ["/evil"], ["BaseApi", "..\\evil"]):
             entry = {**json.loads(first), "involved_classes": classes}
             path.write_text("\n".join([json.dumps(entry), *rest]), encoding="utf-8")
             entries.entries.cache_clear()
