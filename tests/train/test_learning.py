@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from kernel.kernel_kit import random_samples, tiny_model
+from kernel_kit import random_samples, tiny_model
 from transformers import PreTrainedModel
 
 from muarl.kernel.step import Trainer
