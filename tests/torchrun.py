@@ -45,4 +45,5 @@ def torchrun(ranks: int, *command: object, cwd: Path | None = None) -> tuple[int
 
 
 def _paths() -> Sequence[str]:
-    return [str(ROOT / "src"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    known = [str(ROOT / "src"), str(ROOT / "tests")]
+    return [*known, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
