@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from muarl.json_values import json_problem
 from muarl.world.sql.rules import TOUCHED, Refused
 from muarl.world.sql.text import tokens, trailing_words
 
@@ -56,6 +57,8 @@ class Table:
         Raises:
             Refused: `key` is none of this table.
         """
+        if problem := json_problem(key):  # half a surrogate pair, which SQLite cannot be given
+            raise Refused(f"{key!r} is no key: {problem}")
         if len(self.key) == 1:
             return [key]
         try:
@@ -71,6 +74,8 @@ class Table:
                 f"{key!r} is no key of {self.name!r}; write the values of {', '.join(self.key)} as "
                 "a JSON list"
             )
+        if problem := json_problem([value for value in values if isinstance(value, str)]):
+            raise Refused(f"{key!r} is no key: {problem}")
         return values
 
     @cached_property
