@@ -103,6 +103,7 @@ def kernel_step(args: argparse.Namespace, model: PreTrainedModel, samples: list[
 
         def __init__(self) -> None:
             self.parameters = list(model.parameters())
+            self.unsplit: set[str] = set()
 
         def step(self, lr: float) -> None:
             del lr
