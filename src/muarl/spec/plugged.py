@@ -293,9 +293,11 @@ class Plugged:
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         one: dict[str, Any] = {"type": "object", "minProperties": 1, "maxProperties": 1}
-        if not _INSTALLED_SHOWN.get():
+        models = (
+            {name: cls.model_of(name) for name in cls.names()} if _INSTALLED_SHOWN.get() else {}
+        )
+        if not models:
             return {"anyOf": [{"type": "string"}, one]}
-        models = {name: cls.model_of(name) for name in cls.names()}
         one["properties"] = {
             name: {"type": "object"} if model is None else handler(model.__pydantic_core_schema__)
             for name, model in models.items()
@@ -310,7 +312,10 @@ _INSTALLED_SHOWN: ContextVar[bool] = ContextVar("muarl_installed_shown", default
 
 @contextmanager
 def installed_shown() -> Iterator[None]:
-    """Within the block JSON Schemas know the options of all plug-ins installed, and no others."""
+    """Within the block JSON Schemas know the options of the plug-ins installed.
+
+    Of a kind of which any is installed they take no others.
+    """
     token = _INSTALLED_SHOWN.set(True)
     try:
         yield
