@@ -235,6 +235,6 @@ def test_each_equation_of_the_method_names_a_module_that_is_there() -> None:
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| (")]
     tags = [row[1].strip().strip("()") for row in rows]
     assert tags == [str(n) for n in range(1, len(rows) + 1)]
-    assert [f"\\tag{{{tag}}}" in text for tag in tags] == [True] * len(tags)
+    assert [f"\\qquad ({tag})$$" in text for tag in tags] == [True] * len(tags)
     for row in rows:
         __import__(row[4].strip().strip("`"))
