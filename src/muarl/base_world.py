@@ -87,7 +87,7 @@ def _plugged(located: Located[DomainSpec], named: PluggedWorld, beside: dict[str
         return World({**made, **beside})
     if type(fork := made.fork()) is not type(made):
         raise problem(
-            f"made a {type(made).__name__} whose `fork` gives a {type(fork).__name__}; override it"
+            f"made a {type(made).__name__} whose `fork` gives a {type(fork).__name__}; override `fresh`"
         )
     fork.update(beside)
     return fork

@@ -56,7 +56,7 @@ def world_laws(
             if not holds:
                 raise LawError(f"run {run} (random.Random({run})): {broken}")
 
-        law(type(child) is type(base), f"a fork is a {type(child).__name__}; override `fork`")
+        law(type(child) is type(base), f"a fork is a {type(child).__name__}; override `fresh`")
         law(plain(child) == before, "a fork differs from what it was made of")
         law(not diff(parent, child), "diff names changes between a world and its fork")
         law(plain(base) == begun, "a write into a fork is seen in the base")
