@@ -11,7 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN, Spec
+from muarl.spec.base import (
+    ENV_NAME_PATTERN,
+    ID_PATTERN,
+    PYTHON_ANYWHERE_PATTERN,
+    PYTHON_REF_PATTERN,
+    Spec,
+)
 from muarl.spec.document import Node, Place, is_tag
 from muarl.spec.schema import newest_version
 from muarl.spec.shape import Shape, shape_at
@@ -38,6 +44,7 @@ _BOUNDS = {
 _PATTERNS = {
     ID_PATTERN: "letters, digits, '_', '-' or '.', beginning with a letter or digit",
     PYTHON_REF_PATTERN: "file.py:name",
+    PYTHON_ANYWHERE_PATTERN: "file.py:name",
 }
 
 
