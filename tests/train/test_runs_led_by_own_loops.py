@@ -91,6 +91,24 @@ def test_floors_are_played_in_muarl_s_own_loop(tmp_path: Path) -> None:
     assert not any(episode.notes for episode in floors)
 
 
+def test_a_person_talks_with_the_loop_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = """
+async def agent(context):
+    while True:
+        await context.generate(context.opening)
+        await context.tell_user("I am led.")
+"""
+    run = write_led_run(tmp_path, loop, model=ready_model(), grpo=None)
+    carry_out(run, tmp_path / "out")
+    (tmp_path / "said").write_text("hello\nand now?\n/q\n")
+    with (tmp_path / "said").open() as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        assert main(["play", str(run.parent / "desk"), "--run", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.count("agent: I am led.") == 2
+
+
 def test_a_run_s_folder_follows_the_loop_to_where_it_is(tmp_path: Path) -> None:
     run = load_run(write_led_run(tmp_path, PLAIN))
     moved = run.spec.moved(run.path.parent, tmp_path / "deep" / "er")
