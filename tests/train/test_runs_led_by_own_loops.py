@@ -94,19 +94,20 @@ def test_floors_are_played_in_muarl_s_own_loop(tmp_path: Path) -> None:
 def test_a_person_talks_with_the_loop_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    loop = """
-async def agent(context):
-    while True:
-        await context.generate(context.opening)
-        await context.tell_user("I am led.")
-"""
-    run = write_led_run(tmp_path, loop, model=ready_model(), grpo=None)
+    run = write_led_run(tmp_path, PLAIN, model=ready_model(), grpo=None)
     carry_out(run, tmp_path / "out")
-    (tmp_path / "said").write_text("hello\nand now?\n/q\n")
+    spec = tmp_path / "out" / "spec.resolved.yaml"
+    spec.write_text(spec.read_text().replace("mine.py", "raises.py"))  # mine.py is imported already
+    (tmp_path / "agents" / "raises.py").write_text(
+        "async def agent(context):\n    raise ValueError(context.opening[-1].content)\n"
+    )
+    (tmp_path / "said").write_text("hello there\n")
     with (tmp_path / "said").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
-        assert main(["play", str(run.parent / "desk"), "--run", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.count("agent: I am led.") == 2
+        assert main(["play", str(run.parent / "desk"), "--run", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert "the agent raised ValueError: hello there" in told
+    assert "agents/raises.py:2, in agent" in told
 
 
 def test_a_run_s_folder_follows_the_loop_to_where_it_is(tmp_path: Path) -> None:
