@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
     from muarl.train.run_loop import loop_of
 
-    require_watching(args, spec)
+    require_watching(args, located)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     loop = loop_of(located)

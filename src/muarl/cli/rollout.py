@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
     from muarl.train.run_loop import loop_of
 
-    require_watching(args, spec)
+    require_watching(args, located)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     tell("reading the domain and its tasks")
