@@ -66,8 +66,7 @@ async def test_a_loop_over_http_gives_the_episode_of_one_without(
             history.append(await context.generate(history))
             calls = [call for call in history[-1].tool_calls if call.error is None]
             raw = "".join(call.raw for call in history[-1].tool_calls if call.error)
-            for call in calls:
-                history.append(await context.call_tool(call))
+            history.extend([await context.call_tool(call) for call in calls])
             if not calls:
                 history.append(await context.tell_user(history[-1].content + raw))
 
@@ -218,9 +217,7 @@ async def test_what_is_no_request_is_refused(notes: Domain, body: bytes) -> None
 
 
 async def test_another_model_is_not_there(notes: Domain) -> None:
-    answer, _ = await asked(
-        notes, "hello", ask=lambda client, _: client.chat(HELLO, model="gpt-5")
-    )
+    answer, _ = await asked(notes, "hello", ask=lambda client, _: client.chat(HELLO, model="gpt-5"))
     assert (answer.status, answer.code) == (404, "model_not_found")
     assert "only 'policy'" in answer.body["error"]["message"]
 

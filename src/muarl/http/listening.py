@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 _HEAD_S = 20.0
 """Seconds that a connection may stay open without the whole head of a request."""
 _GOODBYE_S = 1.0
-"""Seconds that requests may still take when it closes."""
+"""Seconds that requests may still take when it closes, and what is left of a refused one."""
 
 
 def asyncio_only(what: str) -> None:
@@ -60,6 +60,7 @@ async def listening(
         access_log=None,
         shutdown_timeout=_GOODBYE_S,
         keepalive_timeout=head_s,
+        lingering_time=_GOODBYE_S,
     )
     await runner.setup()
     try:
