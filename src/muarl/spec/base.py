@@ -90,14 +90,18 @@ class OneOrName(OneOf):
 
     @property
     def name(self) -> str:
-        """Which it is."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+        """Which it is; of an installed package, what that calls it."""
+        kinds = type(self).model_fields
+        name, value = next((k, v) for k in kinds if (v := getattr(self, k)) is not None)
+        return name if isinstance(value, Spec) else str(value.name)
 
 
 def _needs(kind: FieldInfo) -> bool:
-    """Whether a kind has settings that must be given."""
+    """Whether a kind has settings that must be given, or needs a name, as a plug-in does."""
     model = get_args(kind.annotation)[0]
-    return any(field.is_required() for field in model.model_fields.values())
+    return not issubclass(model, Spec) or any(
+        field.is_required() for field in model.model_fields.values()
+    )
 
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"

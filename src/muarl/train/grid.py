@@ -35,7 +35,7 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
+from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
 from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import (
@@ -256,7 +256,7 @@ def _contamination(
     evaluated: int,
 ) -> Contamination:
     """What of the tasks a policy was trained on; rules were trained on nothing."""
-    if policy.chat is not None:
+    if policy.chat is not None or policy.plugin is not None:
         return contamination(evaluated, None)
     models = _folders(grid, policy)
     if not all(map(knows_training, models)):
@@ -298,6 +298,10 @@ async def _player(
 ) -> AsyncIterator[Player]:
     run, loop = located.spec, loop_of(located)
     folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
+    if policy.plugin is not None:
+        async with by_package(run, policy.plugin, loop=loop) as who:
+            yield who
+        return
     if policy.chat is not None:
         yield by_endpoint(domain, run, policy.chat, judged=True, loop=loop)
         return
