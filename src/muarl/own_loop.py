@@ -26,13 +26,12 @@ from muarl.authors import RAISED, blame, let_others_pass
 from muarl.dialogue import Dialogue
 from muarl.errors import AgentError, EpisodeError
 from muarl.json_values import json_problem
-from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
+from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.offer import Offer
 from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
 from muarl.tools import ToolSession
-from muarl.world import World, diff
 
 
 class DialogueOver(BaseException):
@@ -135,7 +134,6 @@ class LedDialogue(Dialogue):
         self._threads = Threads(self._renderer)
         self._notes: dict[str, Any] = {}
         self._asked = 0
-        self._before: World | None = None
         self._over: Outcome | None = None
         self._fault: EpisodeError | None = None
         self._session: ToolSession
@@ -209,7 +207,6 @@ class LedDialogue(Dialogue):
                 policy_version=generation.policy_version,
             )
         )
-        self._before = None
         if generation.finish_reason == "length":
             by_context = room <= limits.max_tokens
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
@@ -220,10 +217,8 @@ class LedDialogue(Dialogue):
         if isinstance(call, str):
             made = turn.made or turn.message.tool_calls
             call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
-        if self._before is None:
-            self._before = self._world.fork()
-        result = await self._call(self._session, call, len(turn.results))
-        self._keep_result(turn, call, result)
+        result = await self._call(self._session, call, turn)
+        self._keep_call(turn, call)
         if result.name in self._domain.spec.terminal and not result.is_error:
             self._end(Outcome.COMPLETED)
         if self._steps_are_over():
@@ -247,15 +242,14 @@ class LedDialogue(Dialogue):
             self._log.tools = list(self._offer.tools)
         return Message("user", turn.reply.text)
 
-    def _keep_result(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
-        expected = turn.message.tool_calls[len(turn.results) : len(turn.results) + 1]
+    def _keep_call(self, turn: Turn, call: ToolCall) -> None:
+        """Note which call the turn's last result answers, where it is another than the message's."""
+        answered = len(turn.results) - 1
+        expected = turn.message.tool_calls[answered : answered + 1]
         if turn.made is None and (not expected or expected[0].id != call.id):
-            turn.made = list(turn.message.tool_calls[: len(turn.results)])
+            turn.made = list(turn.message.tool_calls[:answered])
         if turn.made is not None:
             turn.made.append(call)
-        turn.results.append(result)
-        assert self._before is not None
-        turn.changes = diff(self._before, self._world)
 
     def _turn_of(self, call: ToolCall | str | None, to_do: str) -> Turn:
         """The turn that something belongs to: that of the message that made a call, or the last one."""

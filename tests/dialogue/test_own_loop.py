@@ -206,8 +206,49 @@ async def test_calls_and_words_of_the_agents_own_are_in_the_record(domain: Domai
     assert [result.content for result in turn.results] == ["1", "ok"]
     assert turn.said == "I have noted it."
     assert [change.path for change in turn.changes] == ["notes.a"]
+    assert turn.per_call == [0, 1]
     assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
     assert decode_episode(encode_episode(episode)) == episode
+
+
+@pytest.mark.anyio
+async def test_what_calls_of_two_messages_change_is_told_of_each_once(domain: Domain) -> None:
+    async def going_back(context: AgentContext) -> None:
+        first = await context.generate(context.opening)
+        await context.call_tool(first.tool_calls[0])
+        second = await context.generate([*context.opening, Message("user", "again")])
+        await context.call_tool(second.tool_calls[0])
+        await context.call_tool(first.tool_calls[1])
+        await context.call_tool("get", {"key": "a"})
+
+    def put(*pairs: tuple[str, int]) -> str:
+        return called(
+            *(
+                f'{{"name": "put", "arguments": {{"key": "{key}", "value": {value}}}}}'
+                for key, value in pairs
+            )
+        )
+
+    episode = await led(domain, going_back, says(put(("a", 1), ("a", 3)), put(("b", 2)))).run()
+    first, second = episode.turns
+    assert [str(change) for change in first.changes] == ["notes.a: added 1", "notes.a: 1 -> 3"]
+    assert [str(change) for change in second.changes] == ["notes.b: added 2"]
+    assert (first.per_call, second.per_call) == ([1, 1], [1, 0])
+
+
+@pytest.mark.anyio
+async def test_what_calls_made_at_once_change_is_told_once(domain: Domain) -> None:
+    async def hasty(context: AgentContext) -> None:
+        message = await context.generate(context.opening)
+        async with anyio.create_task_group() as tasks:
+            for call in message.tool_calls:
+                tasks.start_soon(context.call_tool, call)
+
+    puts = [f'{{"name": "put", "arguments": {{"key": "{key}", "value": 1}}}}' for key in "abc"]
+    episode = await led(domain, hasty, says(called(*puts))).run()
+    (turn,) = episode.turns
+    assert sorted(map(str, turn.changes)) == [f"notes.{key}: added 1" for key in "abc"]
+    assert sum(turn.per_call) == len(turn.changes)
 
 
 @pytest.mark.anyio

@@ -51,7 +51,7 @@ def run_grid(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
 
     run = run_of_grid(grid, said)
-    require_watching(args, run.spec)
+    require_watching(args, run)
     domain = anyio.run(ready_grid, grid, run)
     tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
