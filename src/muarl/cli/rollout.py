@@ -114,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
+    from muarl.train.run_loop import loop_of
     from muarl.train.users_measured import log_users
 
     require_watching(args, located)
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)
-    her_folder = stored_user(located, [spec.user])
+    her_folder, loop = stored_user(located, [spec.user]), loop_of(located)
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
         for task in one_of_each(domain, tasks):
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
                 "shard": str(args.shard),
             },
             reads=[*([args.model] if args.model else []), *files_of_run(located)],
-            content=anyio.run(content_of_run, domain, spec),
+            content=anyio.run(content_of_run, domain, located),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
@@ -160,6 +161,7 @@ def run(args: argparse.Namespace) -> int:
                 stop=stop,
                 observer=observation,
                 user=her_folder,
+                loop=loop,
             ),
             out,
             observation,
