@@ -184,6 +184,7 @@ def test_the_schema_offers_each_kind_of_server_its_own_keys() -> None:
         "SimulatedToolsSpec",
         "CommandToolsSpec",
         "UrlToolsSpec",
+        "PluginToolsSpec",
     }
     assert several["type"] == "array"
     assert "headers" not in schema["$defs"]["CommandToolsSpec"]["properties"]
