@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +12,7 @@ import pytest
 from plugin_kit import BOTH, PATIENT, Install
 from spec_files import RUN, said
 
+import muarl.plugins
 from muarl.errors import SpecError
 from muarl.spec import RunSpec, dump_spec, load_run, load_spec
 from muarl.spec.plugged import PluggedUser, versions_of
@@ -231,3 +234,16 @@ def test_python_may_name_a_plug_in_with_its_own_options(install: Install) -> Non
     again = UserSpec(plugin={"patient": read.options})
     assert again.plugin == read == PluggedUser("patient", read.options)
     assert hash(again.plugin) == hash(read)
+
+
+def test_the_module_for_packages_loads_neither_torch_nor_mcp() -> None:
+    heavy = ["torch", "transformers", "mcp", "aiohttp", "tokenizers", "renderers"]
+    code = f"import sys, muarl.plugins; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_public_name_is_there_and_none_twice() -> None:
+    names = muarl.plugins.__all__
+    assert len(set(names)) == len(names)
+    assert all(getattr(muarl.plugins, name).__doc__ for name in names if name != "Answer")
