@@ -3,7 +3,7 @@
 Invariants (each a property test):
   1. a sample's ids are exactly the prompts sent, the ids sampled and the deltas between (L1);
   2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
-  3. only the user, a terminal tool or a cap ends a dialogue (L4);
+  3. only the user, a terminal tool, an environment or a cap ends a dialogue (L4);
   4. a failure of anything but the policy is a fault, never a reward (L2);
   5. tool calls of one message run in order, and each is answered; all of them, unless the domain's
      convention stops at one that failed;
@@ -20,6 +20,7 @@ from itertools import takewhile
 
 from muarl.acting import Acting
 from muarl.domain import Domain
+from muarl.environments import whose_calls
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, with_rules
@@ -246,7 +247,7 @@ class Dialogue:
             log.history.append(turn.message)
             if turn.message.tool_calls:
                 answers = await self._run_calls(session, turn)
-                if self._called_terminal(turn):
+                if self._called_terminal(turn) or self._domain.is_over(self._world):
                     return Outcome.COMPLETED
                 if self._steps_are_over():
                     return Outcome.TRUNCATED_TURNS
@@ -331,6 +332,7 @@ class Dialogue:
     async def _run_calls(self, session: ToolSession, turn: Turn) -> list[Message]:
         before = self._world.fork()
         answers = []
+        whose_calls.set(turn.message)
         stops = self._convention is not None and self._convention.stops_at_error
         for index, call in enumerate(turn.message.tool_calls):
             if stops and turn.results and turn.results[-1].is_error:

@@ -24,6 +24,7 @@ from typing import Any, NoReturn, Protocol
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.dialogue import Dialogue
+from muarl.environments import whose_calls
 from muarl.errors import AgentError, EpisodeError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
@@ -222,9 +223,12 @@ class LedDialogue(Dialogue):
             call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
         if self._before is None:
             self._before = self._world.fork()
+        whose_calls.set(turn.message)
         result = await self._call(self._session, call, len(turn.results))
         self._keep_result(turn, call, result)
         if result.name in self._domain.spec.terminal and not result.is_error:
+            self._end(Outcome.COMPLETED)
+        if self._domain.is_over(self._world):
             self._end(Outcome.COMPLETED)
         if self._steps_are_over():
             self._end(Outcome.TRUNCATED_TURNS)
