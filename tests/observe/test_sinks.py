@@ -14,7 +14,6 @@ import pytest
 
 from muarl.errors import SetupError
 from muarl.observe.sinks import Figures, Sinks
-from muarl.observe.sinks import sinks as all_sinks
 from muarl.observe.sinks.sink import figures_of
 from muarl.spec.sinks import SinkSpec
 from muarl.train.run_folder import RunFolder
@@ -191,12 +190,6 @@ def test_a_sink_that_raises_is_told_no_more_and_the_run_goes_on(
         "the sink 'tensorboard' is told no more: the service is gone"
     ]
     assert len(list(run.lines())) == len(LINES)
-
-
-def test_what_is_not_installed_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_sinks.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"pip install 'muarl\[trackio\]'"):
-        all_sinks.require_sinks([spec("trackio")])
 
 
 def test_a_sink_that_cannot_be_opened_refuses_the_run(

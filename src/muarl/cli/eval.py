@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
-    require_watching(args, spec)
+    require_watching(args, located)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
     tell_differences(domain)

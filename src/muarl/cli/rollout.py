@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
 
-    require_watching(args, spec)
+    require_watching(args, located)
     if args.model is not None:
         anyio.run(require_engine, spec, args.model)
     tell("reading the domain and its tasks")

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     )
 
     played = run_of_synth(synth)
-    require_watching(args, played.spec)
+    require_watching(args, played)
     tell("reading the domain and its tasks")
     domain = anyio.run(ready_synth, synth, played)
     out = args.out or Path("runs") / name_of_run(args)

@@ -97,7 +97,7 @@ def _train(
 
     spec = located.spec
     refuse_for_many(located, ranks)
-    require_watching(args, spec)
+    require_watching(args, located)
     located.refuse(package_findings(spec))
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))

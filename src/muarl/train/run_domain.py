@@ -17,8 +17,10 @@ from muarl.evaluate.held_out import (
 )
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, TaskSpec
+from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
+from muarl.spec.plugged import versions_of
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
 from muarl.synth.chat_file import read_chat
@@ -136,7 +138,7 @@ def try_all_users(
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
-    """Make the users that tasks will meet: as each persona, and for each task if its own words count.
+    """Make the users that tasks will meet: as each persona, and for each task if its own words may count.
 
     What one persona or task lacks for a user another may have.
 
@@ -146,22 +148,32 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
     """
     one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
     for user in users:
-        if user.replay is not None or user.fixed is not None:
+        by_task = user.replay is not None or user.fixed is not None
+        if by_task or user.plugin is not None:
             for task in tasks:
                 domain.user(user, task, task.personas[0], 0)
+        if by_task:
             continue
         for persona, task in one_each.items():
             domain.user(user, task, persona, 0)
 
 
-async def content_of_run(domain: AnyDomain, run: RunSpec) -> dict[str, Any]:
-    """What the domain is made of, as far as the run uses it.
+async def content_of_run(domain: AnyDomain, run: RunSpec, *beside: Spec) -> dict[str, Any]:
+    """What the domain is made of, as far as the run uses it, and who provides what.
+
+    Args:
+        domain: The domain.
+        run: The run.
+        beside: Further specs of the run that may name plug-ins.
 
     Raises:
         SpecError: World or tasks cannot be had.
         ToolServerError: The tool server does not start.
     """
-    return await domain.content(sorted({run.eval.split, *training_splits(run)}))
+    content = await domain.content(sorted({run.eval.split, *training_splits(run)}))
+    if versions := versions_of(run, *beside):
+        content["plug-ins"] = {**content.get("plug-ins", {}), **versions}
+    return content
 
 
 async def _unfit_items(run: RunSpec, domain: AnyDomain) -> list[Finding]:
