@@ -102,7 +102,7 @@ def test_a_name_that_yaml_could_take_for_something_else_is_a_name(
 def test_a_name_that_is_none_is_refused_and_nothing_is_written(
     muarl: InProcess, tmp_path: Path, name: str
 ) -> None:
-    muarl("init", "--", name).refuses(2, "is no name of a domain", lines=3)
+    muarl("init", "--", name).refuses(2, "is no name of a domain", lines=4)
     assert list(tmp_path.iterdir()) == []
 
 
