@@ -25,7 +25,15 @@ _ELSEWHERE: Any = {
 }
 """Fields of a domain's file that no dialogue and no reward follows from, or that are parts below."""
 
-_HASHED = ("files", "tables", "base world", "tool schemas", "user's tool schemas", "task content")
+_HASHED = (
+    "files",
+    "tables",
+    "base world",
+    "tool schemas",
+    "user's tool schemas",
+    "task content",
+    "loop",
+)
 
 
 def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:

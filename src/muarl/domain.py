@@ -58,7 +58,7 @@ class Domain:
         self.located = located
         self.spec = located.spec
         self.folder = located.path.parent
-        self._python = PythonFolder(located)
+        self._python = PythonFolder(located, located.spec.id)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._users = Users(located)

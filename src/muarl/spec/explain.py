@@ -11,7 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN, Spec
+from muarl.spec.base import (
+    ENV_NAME_PATTERN,
+    ID_PATTERN,
+    PYTHON_ANYWHERE_PATTERN,
+    PYTHON_REF_PATTERN,
+    Spec,
+)
 from muarl.spec.document import Node, Place, is_tag
 from muarl.spec.plugged import ERROR as PLUGIN_ERROR
 from muarl.spec.plugged import NAME_ERROR as PLUGIN_NAME_ERROR
@@ -40,6 +46,7 @@ _BOUNDS = {
 _PATTERNS = {
     ID_PATTERN: "letters, digits, '_', '-' or '.', beginning with a letter or digit",
     PYTHON_REF_PATTERN: "file.py:name",
+    PYTHON_ANYWHERE_PATTERN: "file.py:name",
 }
 
 
