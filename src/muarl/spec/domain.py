@@ -21,6 +21,7 @@ from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.environment import EnvironmentSpec, with_environment
 from muarl.spec.knobs import KnobsSpec
+from muarl.spec.plugged import PluggedWorld
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
@@ -45,6 +46,8 @@ class WorldSpec(OneOf):
     """A function without arguments that returns the world, a mapping of what JSON can hold."""
     sql: SqlWorldSpec | None = None
     """Tables in SQL; a task's `world` patches rows: table to key to columns."""
+    plugin: PluggedWorld | None = None
+    """One of an installed package: `{name: options}`; see docs/plugins.md."""
 
 
 class TaskSourceSpec(Spec):
@@ -212,7 +215,8 @@ class DomainSpec(Spec):
     """An environment of another library, which answers in the place of user and tools; `tasks` then names
     splits and their sizes, and `tools`, `world`, `personas` and `reward` need not be given."""
     tools: DomainToolsSpec
-    """The tool servers: one, or a list."""
+    """The tool servers: one, or a list. Needed, as `world`, `personas` and `reward` are, where there is no
+    `environment`."""
     calls: CallsSpec = CallsSpec(template=TemplateCallsSpec())
     """How the agent calls them: `template`, or `text`."""
     writes: list[str] = []
@@ -261,6 +265,12 @@ class DomainSpec(Spec):
         if isinstance(data, Mapping) and data.get("environment") is not None:
             return with_environment(data)
         return data
+
+    @model_validator(mode="after")
+    def _tasks_of_an_environment(self) -> DomainSpec:
+        if self.tasks.environment and self.environment is None:
+            raise ValueError("tasks.environment says that an environment has the tasks; name one")
+        return self
 
     @field_validator("tools")
     @classmethod
