@@ -80,36 +80,34 @@ def play_readme(_tmp: Path, _printed: Callable[[], str]) -> None:
     assert world["orders"]["W1"]["status"] == "cancelled"
 
 
-def play_embedding(tmp: Path, _printed: Callable[[], str]) -> None:
+def play_embedding(tmp: Path, printed: Callable[[], str]) -> None:
     names = carried_out("embedding.md")
+    model = Path(ready_model()["path"])
+    anyio.run(names["learn"], model, 2)
+    assert [line.split()[0] for line in printed().splitlines()] == ["0", "1"]
+    assert (Path("runs/learned") / "model.safetensors").is_file()
+
+    held, portal, opened = names["hold"](model)
+    with held:
+        assert portal.call(names["anyio"].sleep, 0) is None if "anyio" in names else True
+        assert opened.version == 0
+
     domain = write_notes(tmp)
     put = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
-    learned: list[Any] = []
 
     def said(request: GenerateRequest) -> str:
         return "Done." if request.history[-1].role == "tool" else put
 
-    async def main() -> None:
+    async def led() -> list[Episode]:
         domain.user = lambda *_: ScriptedUserStub(["note it", BYE])  # type: ignore[method-assign]
-        # The page's domain by name, the notes in its place.
-        names["Rollouts"] = lambda _name, *args, **more: rollouts(domain, *args, **more)
         policy = Sampler(lambda request: (ids_of(said(request)), True))
-        await names["learn_from"](policy, renderer(), learned.extend)
-        led = rollouts(domain, policy, renderer(), tasks="train", loop=names["agent"])
-        async with led as groups:
-            async for group in groups:
-                learned.extend(group.episodes)
+        limits = RolloutSpec(max_tokens=400, context_tokens=8_000)
+        async with Rollouts(domain, policy, renderer(), limits=limits, loop=names["agent"]) as groups:
+            return [episode async for group in groups for episode in group.episodes]
 
-    limits = RolloutSpec(max_tokens=400, context_tokens=8_000)
-
-    def rollouts(*args: Any, **more: Any) -> Any:
-        from muarl import Rollouts
-
-        return Rollouts(*args, limits=limits, **more)
-
-    anyio.run(main)
-    assert [episode.error for episode in learned] == [None] * 9
-    assert learned[-1].turns[0].results[0].content == "ok"
+    (episode,) = anyio.run(led)
+    assert episode.error is None
+    assert episode.turns[0].results[0].content == "ok"
 
 
 def play_faults(_tmp: Path, _printed: Callable[[], str]) -> None:
