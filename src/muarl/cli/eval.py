@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
     from muarl.train.run_loop import loop_of
+    from muarl.train.users_measured import log_users
 
     require_watching(args, located)
     anyio.run(require_engine, spec, args.model)
@@ -138,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
+            log_users(folder, domain, episodes, spec.seed, phase="eval", temperature=temperature)
             found.append((temperature, summary, fields))
             costs[temperature] = []
             for name, perturb in spec.eval.perturb.items():

@@ -77,7 +77,7 @@ def _shard(text: str) -> Shard:
 
 def run(args: argparse.Namespace) -> int:
     """Roll out, and print what the dialogues were like."""
-    located = run_of(args)
+    located = run_of(args, trains=False)
     update = {
         name: value
         for name, value in (("split", args.split), ("episodes", args.episodes))
@@ -115,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
     from muarl.train.run_loop import loop_of
+    from muarl.train.users_measured import log_users
 
     require_watching(args, located)
     if args.model is not None:
@@ -168,7 +169,9 @@ def run(args: argparse.Namespace) -> int:
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed, row_of=domain.row)
         observed = observation.counters.snapshot().figures()
         found = msgspec.to_builtins(summary) | {"observed": observed}
-        folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
+        about = {"phase": "rollout", "temperature": spec.rollout.temperature}
+        folder.log("rollout", **about, **found)
+        log_users(folder, domain, StoredEpisodes([folder.journal]), spec.seed, **about)
     if args.json:
         answer(json.dumps(found))
     else:

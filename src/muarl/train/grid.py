@@ -48,6 +48,7 @@ from muarl.train.ready import (
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 from muarl.train.run_loop import loop_of
+from muarl.train.users_measured import log_users
 
 RESULT = "grid.json"
 """Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
@@ -236,6 +237,9 @@ async def play_grid(
                             about = {"policy": policy_name, "user": user_name, "seed": seed}
                             folder.log("observed", **about, **observed)
             for user_name, by_seed in episodes.items():
+                of_cell = (episode for of_seed in by_seed.values() for episode in of_seed)
+                about = {"policy": policy_name, "user": user_name}
+                log_users(folder, domain, of_cell, spec.seed, **about)
                 found[policy_name, user_name] = played(
                     by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
                 )
