@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from dialogue_kit import Sampler, called, ids_of, note_task, renderer, write_notes
 from documents import ROOT, Block, blocks
 
+from muarl import Rollouts
+from muarl.kernel.model import load_model
 from muarl.policy import GenerateRequest, Generation
-from muarl.record import JournalWriter, UserReply
+from muarl.record import Episode, JournalWriter, UserReply
 from muarl.reward import Evidence
 from muarl.scheduler import Limits, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.spec import TasksFile
+from muarl.spec import TasksFile, load_run
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.suite import load_domain_of
 from muarl.testing import ScriptedPolicy, ScriptedUserStub, build_episode
+from muarl.train.models import open_model
 from muarl.world import World
 
 BY_A_TEST = {
@@ -82,14 +87,20 @@ def play_readme(_tmp: Path, _printed: Callable[[], str]) -> None:
 
 def play_embedding(tmp: Path, printed: Callable[[], str]) -> None:
     names = carried_out("embedding.md")
-    model = Path(ready_model()["path"])
-    anyio.run(names["learn"], model, 2)
-    assert [line.split()[0] for line in printed().splitlines()] == ["0", "1"]
-    assert (Path("runs/learned") / "model.safetensors").is_file()
-
-    held, portal, opened = names["hold"](model)
+    Path("domains").symlink_to(ROOT / "domains")
+    run = tmp / "run.yaml"
+    run.write_text(
+        "version: 1\ndomain: domains/desk/domain.yaml\ncold_start: {episodes: 20}\n"
+        "model: {tiny: {vocab_size: 640, hidden_size: 32, num_layers: 1}}\n"
+    )
+    located = load_run(run)
+    anyio.run(open_model, load_domain_of(located), located, tmp / "model")
+    anyio.run(names["learn"], tmp / "model", 1)
+    assert printed().startswith("0 ")
+    assert load_model(Path("runs/learned")) is not None
+    held, portal, opened = names["hold"](tmp / "model")
     with held:
-        assert portal.call(names["anyio"].sleep, 0) is None if "anyio" in names else True
+        assert portal.call(anyio.lowlevel.checkpoint) is None
         assert opened.version == 0
 
     domain = write_notes(tmp)
@@ -102,7 +113,9 @@ def play_embedding(tmp: Path, printed: Callable[[], str]) -> None:
         domain.user = lambda *_: ScriptedUserStub(["note it", BYE])  # type: ignore[method-assign]
         policy = Sampler(lambda request: (ids_of(said(request)), True))
         limits = RolloutSpec(max_tokens=400, context_tokens=8_000)
-        async with Rollouts(domain, policy, renderer(), limits=limits, loop=names["agent"]) as groups:
+        async with Rollouts(
+            domain, policy, renderer(), limits=limits, loop=names["agent"]
+        ) as groups:
             return [episode async for group in groups for episode in group.episodes]
 
     (episode,) = anyio.run(led)
