@@ -249,12 +249,17 @@ def _line(folder: RunFolder, lines: list[dict[str, Any]], phase: str) -> dict[st
     if (sides := sides_of(phase)) is not None:
         cells: list[dict[str, Any]] = _grid(folder).get("cells", [])
         return next((c for c in cells if (c.get("policy"), c.get("user")) == sides), {})
-    for line in reversed(lines):
-        if line["kind"] == "eval" and f"eval:{line['phase']}:T{line['temperature']:g}" == phase:
-            return line
-        if line["kind"] == "rollout" and line.get("phase") == phase:
-            return line
-    return {}
+    return next((line for line in reversed(lines) if _sums_up(line) == phase), {})
+
+
+def _sums_up(line: dict[str, Any]) -> str:
+    """The phase that a line of the metrics sums up."""
+    match line:
+        case {"kind": "eval", "phase": phase, "temperature": float() | int() as temperature}:
+            return f"eval:{phase}:T{temperature:g}"
+        case {"kind": "rollout", "phase": str(phase)}:
+            return phase
+    return ""
 
 
 def _grid(folder: RunFolder) -> dict[str, Any]:
