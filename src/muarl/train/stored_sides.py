@@ -12,7 +12,7 @@ import msgspec
 from muarl.content import changes
 from muarl.errors import RecordError, did_you_mean
 from muarl.evaluate.contamination import Contamination, contamination
-from muarl.evaluate.floor import above_floor, highest
+from muarl.evaluate.floor import above_floor
 from muarl.evaluate.sides import Kind, Place, Side, Task
 from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
@@ -20,6 +20,7 @@ from muarl.record import TRAIN, Episode, StoredEpisodes
 from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.grid import sides_of
 from muarl.train.run_folder import RunFolder
+from muarl.train.said import said_of, user_of_grid
 from muarl.train.trained_before import other_than_seed, training_of
 from muarl.world import diff
 
@@ -213,8 +214,9 @@ def _side(
     model = _model(folder, phase)
     training = None if model is None else training_of(model)
     of = phase if model == folder.path else "" if model is None else model.name
-    line = _line(folder, lines, phase)
-    floor = _floor(line, lines)
+    said = said_of(folder, lines, phase)
+    floor = said.floor
+    tag = said.contamination or _tag(model == folder.path, spec.spec, lines, len(tasks))
     return StoredSide(
         side=Side(name, dict(tries), tasks, None if training is None else training.spec.seed),
         folder=folder.path,
@@ -222,8 +224,8 @@ def _side(
         summary=summary,
         above_floor=None if floor is None else above_floor(summary.success, floor),
         floor=floor,
-        contamination=_contamination(line, model == folder.path, spec.spec, lines, len(tasks)),
-        observed=line.get("observed") or {},
+        contamination=tag,
+        observed=said.observed,
         training=training,
         of=of,
         plays=_plays(folder, spec.spec, phase),
@@ -244,59 +246,18 @@ def _model(folder: RunFolder, phase: str) -> Path | None:
     return folder.path if own else None
 
 
-def _line(folder: RunFolder, lines: list[dict[str, Any]], phase: str) -> dict[str, Any]:
-    """What the run itself summed up of a phase; empty where it did not."""
-    if (sides := sides_of(phase)) is not None:
-        cells: list[dict[str, Any]] = _grid(folder).get("cells", [])
-        return next((c for c in cells if (c.get("policy"), c.get("user")) == sides), {})
-    return next((line for line in reversed(lines) if _sums_up(line) == phase), {})
-
-
-def _sums_up(line: dict[str, Any]) -> str:
-    """The phase that a line of the metrics sums up."""
-    match line:
-        case {"kind": "eval", "phase": phase, "temperature": float() | int() as temperature}:
-            return f"eval:{phase}:T{temperature:g}"
-        case {"kind": "rollout", "phase": str(phase)}:
-            return phase
-    return ""
-
-
-def _grid(folder: RunFolder) -> dict[str, Any]:
-    path = folder.path / "grid.json"
-    try:
-        found: dict[str, Any] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:  # the grid is not finished
-        return {}
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RecordError(f"{path}: expected a JSON object: {error}") from error
-    return found
-
-
-def _floor(line: dict[str, Any], lines: list[dict[str, Any]]) -> Interval | None:
-    """What the run says of it; of a run of before that, what its policies without skill reached."""
-    if isinstance(said := line.get("floor"), dict):
-        return msgspec.convert(said, Interval)
-    each = (found.get("success") for found in lines if found["kind"] == "floor")
-    return highest(msgspec.convert(one, Interval) for one in each if isinstance(one, dict))
-
-
-def _contamination(
-    line: dict[str, Any], own: bool, spec: RunSpec, lines: list[dict[str, Any]], evaluated: int
-) -> Contamination:
-    if (said := line.get("contamination")) is not None:
-        return msgspec.convert(said, Contamination)
+def _tag(own: bool, spec: RunSpec, lines: list[dict[str, Any]], evaluated: int) -> Contamination:
+    """Of a run of before that tag: it refused what overlaps with its own training, or owned up to it."""
     if not own:
         return contamination(evaluated, None)
-    # A run of before this tag: it refused what overlaps, or owned up to it.
-    shared = [each["shared"] for each in lines if each["kind"] == "overlap"]
+    shared = [int(each.get("shared", 0)) for each in lines if each["kind"] == "overlap"]
     return contamination(evaluated, *shared[:1] or [0], from_outside=spec.model.path is not None)
 
 
 def _plays(folder: RunFolder, spec: RunSpec, phase: str) -> dict[str, Any]:
     user: Any = spec.user if phase == "rollout" else spec.eval_user
     if (sides := sides_of(phase)) is not None:
-        user = _grid(folder).get("grid", {}).get("users", {}).get(sides[1], sides[1])
+        user = user_of_grid(folder, sides[1])
     else:
         user = user.model_dump(mode="json", exclude_none=True)
     return {
