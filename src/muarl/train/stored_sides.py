@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -76,7 +77,7 @@ def stored_sides(runs: Sequence[Path], phases: Sequence[str] = ()) -> list[Store
             scored.
         SpecError: A run's spec is spoiled.
     """
-    real = [run.resolve() for run in runs]
+    real = [os.path.realpath(run) for run in runs]
     for place, run in enumerate(runs):
         if real[place] in real[:place]:
             raise RecordError(f"{run} is named twice; name each run once")
