@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,22 @@ def test_episodes_and_samples_come_out_in_every_form(
     }
 
 
+def test_trainers_rows_come_out_in_every_form(
+    muarl: InProcess, rollout: Path, tmp_path: Path
+) -> None:
+    for what, says in (
+        ("trl", "9 samples in {}; left out: 1 faults have nothing to learn from\n"),
+        ("prompts", "2 prompts in {}\n"),
+    ):
+        for form in ("jsonl", "parquet", "hf"):
+            path = tmp_path / f"{what}.{form}"
+            ending = muarl("export", rollout, "--what", what, "--format", form, "--out", path)
+            assert (ending.code, ending.out) == (0, says.format(path)), ending.lines
+        rows = lines(tmp_path / f"{what}.jsonl")
+        assert pq.read_table(tmp_path / f"{what}.parquet").to_pylist() == rows
+        assert load_from_disk(str(tmp_path / f"{what}.hf")).to_list() == rows
+
+
 def test_what_a_credit_made_of_advantages_is_not_exported_and_that_is_said(
     muarl: InProcess, rollout: Path, tmp_path: Path
 ) -> None:
@@ -91,6 +108,21 @@ def test_shards_are_exported_together(muarl: InProcess, rollout: Path, tmp_path:
     path = tmp_path / "all.jsonl"
     ending = muarl("export", rollout, rollout, "--out", path)
     assert ending.out == f"10 episodes in {path}\n", "an episode that is in two journals is one"
+
+
+@pytest.mark.parametrize("verb", ["export", "users", "report", "overlap"])
+def test_an_episode_that_is_torn_is_left_out_and_that_is_said(
+    verb: str, muarl: InProcess, rollout: Path, tmp_path: Path
+) -> None:
+    journal = rollout / "episodes.journal"
+    os.truncate(journal, journal.stat().st_size - 7)
+    torn = f"muarl: {journal}: its last record is torn, and left out"
+    out = () if verb == "users" else ("--out", tmp_path / "x")
+    other = (rollout,) if verb == "overlap" else ()
+    ending = muarl(verb, rollout, *other, *out)
+    assert any(line.startswith(torn) for line in ending.lines), ending.lines
+    if verb == "export":
+        assert ending.out.startswith("9 episodes in")
 
 
 # Bad input.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import shlex
 import subprocess
 import tomllib
 from importlib import import_module
@@ -15,7 +17,7 @@ from documents import DOCUMENTS, ROOT, Block, anchors, blocks, inline_code
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from muarl.cli import VERBS
+from muarl.cli import VERBS, parser_of
 from muarl.spec import (
     DomainSpec,
     GridSpec,
@@ -60,6 +62,38 @@ def test_a_python_block_compiles_and_imports_what_exists(block: Block) -> None:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             module = import_module(node.module)
             assert all(hasattr(module, name.name) for name in node.names)
+
+
+def test_every_block_is_of_a_kind_that_a_test_looks_at() -> None:
+    """Commands are carried out, YAML and JSON read, Python carried out; `text` is what comes out."""
+    for block in blocks():
+        assert block.language in {"", "sh", "console", "yaml", "python", "json", "text"}, (
+            block.place
+        )
+        if block.language in {"", "sh", "console"}:
+            lines = [line for line in block.text.splitlines() if line]
+            assert len(block.commands) == len(lines), f"{block.place}: output is ```text"
+        if block.language == "json":
+            assert isinstance(json.loads(block.text), dict), block.place
+
+
+def test_commands_that_are_only_shown_are_ones_that_the_parser_takes() -> None:
+    shown = [
+        (block.place, re.split(r" {3,}", line.removeprefix("$ "))[0])
+        for block in blocks()
+        if block.language == "text" and not block.place.startswith("cli.md")  # made of the parser
+        for line in block.text.splitlines()
+        if re.match(r"(\$ )?(\.venv/bin/)?muarl ", line)
+    ]
+    assert shown
+    for where, line in shown:
+        verb, *arguments = shlex.split(line)[1:]
+        parser = parser_of(verb)
+        anywhere = parser.get_default("files_anywhere")
+        try:
+            (parser.parse_intermixed_args if anywhere else parser.parse_args)(arguments)
+        except SystemExit:
+            pytest.fail(f"{where}: {line}")
 
 
 def test_there_are_examples_at_all() -> None:

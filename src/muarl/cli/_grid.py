@@ -52,7 +52,7 @@ def run_grid(args: argparse.Namespace) -> int:
     from muarl.train.run_folder import RunFolder
 
     run = run_of_grid(grid, said)
-    require_watching(args, run.spec)
+    require_watching(args, run)
     domain = anyio.run(ready_grid, grid, run)
     tell_differences(domain)
     out = args.out or Path("runs") / f"{name_of_run(args)}-eval"
@@ -64,7 +64,7 @@ def run_grid(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             plan=plan_of_grid(grid),
             reads=files_of_grid(grid, run),
-            content=anyio.run(content_of_run, domain, run.spec),
+            content=anyio.run(content_of_run, domain, run, grid.spec),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, run.spec, otel=args.otel, beside=[grid.spec]) as (observation, progress),

@@ -90,11 +90,14 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
+    from muarl.train.run_loop import loop_of
     from muarl.train.trained_before import refuse_trained_tasks, tag_of, training_of
+    from muarl.train.users_measured import log_users
 
-    require_watching(args, spec)
+    require_watching(args, located)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    loop = loop_of(located)
     tell_differences(domain)
     seen = refuse_trained_tasks(located, domain, args.model)
     evaluated = len(domain.tasks(spec.eval.split)[: spec.eval.episodes])
@@ -114,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             plan={"policy": os.path.realpath(args.model)},
             reads=[args.model, *files_of_run(located)],
-            content=anyio.run(content_of_run, domain, spec),
+            content=anyio.run(content_of_run, domain, located),
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
@@ -126,13 +129,14 @@ def run(args: argparse.Namespace) -> int:
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
-            played = partial(played_by, play, temperature=temperature, stop=stop)
+            played = partial(played_by, play, temperature=temperature, stop=stop, loop=loop)
             episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             fields |= beside_score(folder, summary, tag)
             folder.log("eval", phase="eval", temperature=temperature, **fields)
+            log_users(folder, domain, episodes, spec.seed, phase="eval", temperature=temperature)
             found.append((temperature, summary, fields))
             under = {
                 name: await played(phase=f"perturbed:{name}", perturb=perturb)

@@ -12,12 +12,14 @@ from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
 from muarl.record.episode import Usage as Usage
 from muarl.record.episode import UserReply as UserReply
+from muarl.record.episode import changes_of as changes_of
 from muarl.record.journal import JournalWriter as JournalWriter
 from muarl.record.journal import Stored as Stored
 from muarl.record.journal import read_at as read_at
 from muarl.record.journal import read_heads as read_heads
 from muarl.record.journal import read_journal as read_journal
 from muarl.record.journal import read_stored as read_stored
+from muarl.record.journal import torn_bytes as torn_bytes
 from muarl.record.reading import StoredEpisodes as StoredEpisodes
 from muarl.record.sample import Sample as Sample
 from muarl.record.sample import Span as Span

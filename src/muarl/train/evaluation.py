@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 
 from muarl.evaluate.contamination import Contamination
@@ -16,6 +18,7 @@ from muarl.train.at_work import RunAtWork
 from muarl.train.overlapping import contamination_in_run
 from muarl.train.playing import every_trivial
 from muarl.train.run_folder import RunFolder
+from muarl.train.users_measured import log_users
 from muarl.train.weights import Engine
 
 
@@ -74,12 +77,16 @@ async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
         episodes = await at.held_out(count).by_policy(
             engine.policy, phase=phase, temperature=temperature
         )
+        wall_s = time.monotonic() - started
+        about = {"phase": phase, "temperature": temperature}
+        # Before the evaluation's own line: a run that is killed between them measures again.
+        measured = partial(log_users, at.folder, at.domain, episodes, at.run.seed, **about)
+        await anyio.to_thread.run_sync(measured)
         summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
         at.folder.log(
             "eval",
-            phase=phase,
-            temperature=temperature,
-            wall_s=time.monotonic() - started,
+            **about,
+            wall_s=wall_s,
             observed=at.since(before),
             **msgspec.to_builtins(summary),
             **beside_score(at.folder, summary, contamination_in_run(at.run, at.domain, at.folder)),

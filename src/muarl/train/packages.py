@@ -10,7 +10,8 @@ from muarl.spec.finding import Finding
 
 
 def package_findings(run: RunSpec) -> Iterator[Finding]:
-    """Packages that are not installed, where the run asks for them."""
+    """Packages that are not installed, where a training asks for them."""
+    yield from sink_findings(run)
     hers = run.user_model
     asked = (
         (run.kernel.optimizer_bits == 8, ("kernel", "optimizer_bits"), "bitsandbytes", "bits8"),
@@ -21,3 +22,11 @@ def package_findings(run: RunSpec) -> Iterator[Finding]:
         if is_asked and importlib.util.find_spec(package) is None:
             message = f"needs {package}, which is not installed: pip install 'muarl[{extra}]'"
             yield Finding(loc, message)
+
+
+def sink_findings(run: RunSpec) -> Iterator[Finding]:
+    """Likewise those of its sinks, which every run has that plays dialogues."""
+    for number, sink in enumerate(run.sinks):
+        if importlib.util.find_spec(sink.name) is None:
+            message = f"needs {sink.name}, which is not installed: pip install 'muarl[{sink.name}]'"
+            yield Finding(("sinks", number), message)

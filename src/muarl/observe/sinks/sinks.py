@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,20 +16,6 @@ from muarl.observe.sinks.wandb import WandbSink
 from muarl.spec.sinks import SinkSpec
 
 _log = logging.getLogger(__name__)
-
-
-def require_sinks(specs: Iterable[SinkSpec]) -> None:
-    """Look whether what sinks need is installed, before anything is written.
-
-    Raises:
-        SetupError: Something is not.
-    """
-    for spec in specs:
-        if importlib.util.find_spec(spec.name) is None:
-            raise SetupError(
-                f"the sink {spec.name!r} needs {spec.name}. Install it with "
-                f"`pip install 'muarl[{spec.name}]'`"
-            )
 
 
 class Sinks:
@@ -55,7 +40,6 @@ class Sinks:
         Raises:
             SetupError: One cannot be opened: it is not installed, or its service refuses us.
         """
-        require_sinks(self._specs)
         try:
             for spec in self._specs:
                 self._sinks[spec.name] = self._opened(spec)
