@@ -477,6 +477,43 @@ def test_a_link_opens_the_same_dialogues_side_by_side_again(tmp_path):
     assert anyio.run(both) == [[f"Dialogue {key}" for key in keys]] * 2
 
 
+def test_a_link_looks_for_the_same_episodes_again(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=3, group=2)
+    link = "#task=CANCEL-001&phase=train&iteration=1&order=longest&verdict=nonsense"
+
+    async def go(address: str) -> dict[str, Any]:
+        async with chromium_page(address + link) as page:
+            await until_there(page, "[data-ready]")
+            seen: dict[str, Any] = {
+                "rows": await page.ask(
+                    "[...document.querySelectorAll('.list .row')].map(r => r.textContent)"
+                ),
+                "form": await page.ask(
+                    "['task', 'phase', 'iteration', 'order', 'verdict'].map(n =>"
+                    " document.querySelector(`.filters [name=${n}]`).value)"
+                ),
+            }
+            await choose(page, "task", "cancel-002")
+            seen["link"] = await page.ask("location.hash")
+            await page.ask("(location.hash = '#phase=train&iteration=0')")
+            await settled(page)
+            seen["next"] = await count(page, ".list .row")
+            return seen
+
+    async def both() -> list[dict[str, Any]]:
+        async with open_view(folder) as address:
+            return [await go(address), await go(write_report(folder).as_uri())]
+
+    for seen in anyio.run(both):
+        assert len(seen["rows"]) == 2
+        assert all("cancel-001" in row and "iteration 1 #" in row for row in seen["rows"])
+        assert seen["form"] == ["CANCEL-001", "train", "1", "longest", ""]
+        assert "&phase=train&task=cancel-002&" in seen["link"]
+        assert "verdict" not in seen["link"]
+        assert seen["next"] == 6
+
+
 def test_several_runs_are_drawn_over_each_other_and_read_one_by_one(tmp_path):
     require_chromium()
     folders = [

@@ -70,7 +70,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         persona: Who the user was.
         user: Which of the run's users.
         tool: Called at least once.
-        task: The whole id.
+        task: A part of its id, in lower or upper case.
         iteration: Of the rollouts.
         above: "above", "below" or "level": its reward against its group's mean.
         least: Reward at least.
@@ -277,7 +277,7 @@ def _where(query: Query) -> tuple[str, tuple[Any, ...]]:
     if query.tool:
         add("instr(tools, ?)", f"\n{query.tool}\n")
     if query.task:
-        add("task = ?", query.task)
+        add("instr(lower(task), lower(?))", query.task)
     if query.iteration is not None:
         add("iteration = ?", query.iteration)
     if query.least is not None:
