@@ -42,6 +42,7 @@ from muarl.report.tokens import token_texts
 _MOST_ROWS = 500
 _LOOK_S = 1.0
 """Seconds between two looks at a journal that may grow."""
+_READING_S, _SOON_S = 60.0, 0.05
 
 _SCRIPTS = (
     "dom.js",
@@ -151,6 +152,9 @@ class _View:
     async def _episode(self, request: web.Request) -> web.Response:
         if not (key := request.query.get("id", "")):
             raise BadQuestion("say which episode: ?id=PHASE/ITERATION/TASK/SAMPLE")
+        with anyio.move_on_after(_READING_S):
+            while self._index.progress < 1 and not self._index.has(key):
+                await anyio.sleep(_SOON_S)  # a link may be opened before all of the journal is read
         return _json(await anyio.to_thread.run_sync(self._open, key))
 
     def _open(self, key: str) -> dict[str, Any]:
