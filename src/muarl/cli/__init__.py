@@ -11,7 +11,6 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Protocol
 
-from muarl import __version__
 from muarl.cli._answer import answer, answering
 from muarl.cli._endings import no_early_success
 from muarl.cli._printable import printable
@@ -21,6 +20,7 @@ from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.cli._telling import remark
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
+from muarl.version import __version__
 
 VERBS = {
     "init": "write a new domain that passes check, to begin from",

@@ -77,7 +77,7 @@ def _shard(text: str) -> Shard:
 
 def run(args: argparse.Namespace) -> int:
     """Roll out, and print what the dialogues were like."""
-    located = run_of(args)
+    located = run_of(args, trains=False)
     update = {
         name: value
         for name, value in (("split", args.split), ("episodes", args.episodes))
