@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from browsing import choose, count, settled, text, until_there, visit, visit_view
 from headless_chromium import Page, chromium_page, require_chromium
 from synthetic_run import make_run
 
@@ -22,44 +23,6 @@ HOSTILE = (
     "{{script}} javascript:window.pwned=4 ${window.pwned=5} \u2028"
 )
 SHIFT = 8
-
-
-def visit(folder, look) -> dict[str, Any]:
-    """Open the report of a run and return what `look` noted, and what the page did."""
-
-    async def go() -> dict[str, Any]:
-        url = write_report(folder).as_uri()
-        async with chromium_page(url) as page:
-            await ready(page)
-            seen = await look(page)
-            seen |= {"complaints": page.complaints, "requests": page.requests, "url": url}
-            return seen
-
-    return anyio.run(go)
-
-
-async def ready(page: Page) -> None:
-    """The page has drawn its episodes, if it has any."""
-    await page.ask(
-        "(async () => { while (document.querySelector('.viewer') && !document.querySelector('[data-ready]'))"
-        " await new Promise(requestAnimationFrame); })()"
-    )
-
-
-async def settled(page: Page) -> None:
-    """What was clicked has been drawn."""
-    await page.ask(
-        "(async () => { while (document.querySelector('[aria-busy=true]'))"
-        " await new Promise(done => setTimeout(done, 10)); })()"
-    )
-
-
-async def count(page: Page, selector: str) -> int:
-    return await page.ask(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-
-async def text(page: Page, selector: str) -> str:
-    return await page.ask(f"document.querySelector({json.dumps(selector)}).textContent")
 
 
 async def work_with(page: Page) -> dict[str, Any]:
@@ -366,39 +329,6 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
     assert "completed" in seen["tiles"]
     assert "Nothing was trained here" in seen["training"]
     assert "null" not in seen["training"]
-
-
-def visit_view(folder, look) -> dict[str, Any]:
-    """As `visit`, of the page that `muarl view` serves."""
-
-    async def go() -> dict[str, Any]:
-        async with open_view(folder) as address, chromium_page(address) as page:
-            await page.ask(
-                "(async () => { while (!document.querySelector('[data-ready]'))"
-                " await new Promise(done => setTimeout(done, 20)); })()"
-            )
-            seen = await look(page)
-            seen |= {"complaints": page.complaints, "requests": page.requests, "url": address}
-            return seen
-
-    return anyio.run(go)
-
-
-async def choose(page: Page, name: str, value: str) -> list[str]:
-    """Set a filter; the rows that are left."""
-    await page.ask(
-        f"(() => {{ const f = document.querySelector('.filters [name={name}]'); f.value = {json.dumps(value)};"
-        " f.dispatchEvent(new Event(f.tagName === 'SELECT' ? 'change' : 'input')); })()"
-    )
-    await settled(page)
-    return await page.ask("[...document.querySelectorAll('.list .row')].map(r => r.className)")
-
-
-async def until_there(page: Page, selector: str) -> None:
-    await page.ask(
-        f"(async () => {{ while (!document.querySelector({json.dumps(selector)}))"
-        " await new Promise(done => setTimeout(done, 20)); })()"
-    )
 
 
 def test_the_served_page_runs_nothing_of_a_run_either(tmp_path):

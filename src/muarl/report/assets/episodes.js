@@ -48,8 +48,8 @@ function episodesSection(source, name) {
     const siblings = siblingsView(all[0], state.beside, toggle);
     const back = h("button", { type: "button", class: "small", on: { click: () => { state.beside = []; show(true); } } }, "← back to the list");
     reader.replaceChildren(...(all.length > 1
-      ? [h("div", { class: "comparehead" }, back, siblings), compareView(all, { only, close: toggle })]
-      : [h("article", { class: "dialogue", tabindex: 0, "aria-label": "Dialogue" }, dialogueView(all[0], { siblings }))]));
+      ? [h("div", { class: "comparehead" }, back, siblings), guarded((opened) => compareView(opened, { only, close: toggle }), all)]
+      : [h("article", { class: "dialogue", tabindex: 0, "aria-label": "Dialogue" }, guarded((opened) => dialogueView(opened, { siblings }), all[0]))]));
     if (focus) {
       link();
       if (matchMedia("(max-width: 800px)").matches) reader.scrollIntoView();
