@@ -36,6 +36,7 @@ VERBS = {
     "synth": "make dialogues for a cold start, and keep those that are verified",
     "review": "let people judge what synth made",
     "eval": "held-out success of a trained policy, with intervals",
+    "compare": "evaluations that were played already, task by task",
     "score": "score stored episodes by the predicates of today",
     "replay": "rebuild world, reward and metrics of stored episodes, and compare",
     "overlap": "what two sets of tasks, dialogues or texts have in common",
