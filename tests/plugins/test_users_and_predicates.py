@@ -154,6 +154,42 @@ def test_a_fault_of_hers_is_tried_again(
     assert "faults: 2 UserError; 1 tried again" in capsys.readouterr().out
 
 
+def test_a_key_that_an_option_names_the_variable_of_stays_out_of_the_log(
+    shop: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+import os
+from muarl.plugins import *
+
+
+class Account(Options):
+    \"\"\"Whose.\"\"\"
+
+    api_key_env: EnvName
+    \"\"\"Variable that holds the key.\"\"\"
+
+
+class User:
+    def __init__(self, account, scene):
+        self.key = os.environ[account.api_key_env]
+
+    async def open(self):
+        raise UserError("refused: " + self.key)
+
+    async def reply(self, text): ...
+
+
+user = UserPlugin(Account, User)
+"""
+    install(code, "muarl.users: paid = user")
+    monkeypatch.setenv("PAID_KEY", "sk-4Fz81qLw0")
+    named(shop, "{plugin: {paid: {api_key_env: PAID_KEY}}}")
+    rolled_out(shop)
+    log = next((shop.parent / "out").glob("events*")).read_text()
+    assert "refused: " in log
+    assert "sk-4Fz81qLw0" not in log
+
+
 def test_another_version_is_another_domain_and_a_resumed_run_refuses_it(
     shop: Path,
     install: Install,
