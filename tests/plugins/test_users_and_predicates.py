@@ -185,7 +185,7 @@ user = UserPlugin(Account, User)
     monkeypatch.setenv("PAID_KEY", "sk-4Fz81qLw0")
     named(shop, "{plugin: {paid: {api_key_env: PAID_KEY}}}")
     rolled_out(shop)
-    log = next((shop.parent / "out").glob("events*")).read_text()
+    log = (shop.parent / "out" / "log.jsonl").read_text()
     assert "refused: " in log
     assert "sk-4Fz81qLw0" not in log
 
