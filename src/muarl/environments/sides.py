@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -85,8 +85,9 @@ class Sides:
         try:
             yield live
             await live.finish()
-        except BaseException as error:
-            await made.__aexit__(type(error), error, error.__traceback__)
+        except BaseException:
+            with suppress(Exception):  # what came first says more
+                await made.__aexit__(None, None, None)
             raise
         else:
             await _blamed("could not be closed", lambda: made.__aexit__(None, None, None))
@@ -113,9 +114,11 @@ class _Live:
         self._answer_s = answer_s
         self._answers: dict[str, Answer] = {}  # to the calls of the last message
         self._one_at_a_time = anyio.Lock()  # an agent's own loop may call several at once
+        self._begun = False
         self._over = False
 
     async def begin(self) -> Step:
+        self._begun = True
         step = await self._asked("as it began", self._environment.open)
         if step.over:
             raise ToolServerError("the environment was over before anybody said anything")
@@ -141,7 +144,9 @@ class _Live:
             return self._answers.pop(call.id)
 
     async def finish(self) -> None:
-        """Put into the world what the dialogue came to."""
+        """Put into the world what the dialogue came to, if it was one."""
+        if not self._begun:
+            return
         score = await self._asked("as it was scored", self._environment.score)
         metrics = {name: _finite(value, name) for name, value in score.metrics.items()}
         self._world[ENVIRONMENT]["return"] = _finite(score.earned, "what was earned")
