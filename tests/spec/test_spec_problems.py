@@ -137,7 +137,7 @@ def test_sound_files_load(folder: Path) -> None:
             "run",
             "model:",
             "engine: {vllm: {}, embedded: {}}\nmodel:",
-            "3:9: 'engine': give exactly one of embedded, vllm and vllm_server",
+            "3:9: 'engine': give exactly one of embedded, vllm, vllm_server and plugin",
         ),
         (
             "tasks",
