@@ -16,6 +16,7 @@ import pytest
 from bad_input import InProcess
 from environment_kit import CAPS, Says, calls, played
 
+from muarl.cli.init import write as write_template
 from muarl.data.proof import prove
 from muarl.data.replay import replay_all
 from muarl.domain import Domain, load_domain
@@ -192,6 +193,18 @@ async def test_its_answers_are_the_users_and_what_ends_it_ends_the_dialogue(tmp_
     assert {c.path: c.after for c in never.changes}["environment.metrics"]["num_turns"] == 4.0
 
 
+async def test_a_message_that_a_cap_cut_is_scored_and_not_answered(tmp_path: Path) -> None:
+    few = CAPS.model_copy(update={"max_tokens": 8})
+    for name, code in (("single", SINGLE), ("guess", GUESS), ("tools", TOOLS)):
+        domain = load_domain(write(tmp_path / name, code))
+        (cut,) = await played(domain, lambda: Says("2 and much more beside it"), caps=few)
+        assert (cut.outcome, cut.reward) == (Outcome.TRUNCATED_LENGTH, 0.0), cut.error
+        metrics = {c.path: c.after for c in cut.changes}["environment.metrics"]
+        assert metrics["num_turns"] == 1.0
+        tally = await replay_all(domain, [cut], lambda _, difference: pytest.fail(difference))
+        assert tally.same == 1
+
+
 async def test_nothing_is_tokenised_again_L1(tmp_path: Path) -> None:
     for name, code, said in (
         ("guess", GUESS, ("3", "4", "2")),
@@ -214,7 +227,7 @@ async def test_an_installed_package_is_named_by_its_id(
     (episode,) = await played(file, lambda: Says("2"))
     assert episode.reward == 1.0
     file.write_text(named.replace("muarl-sums", "muarl-nothing"))
-    with pytest.raises(SpecError, match="verifiers cannot load it: .*muarl-nothing"):
+    with pytest.raises(SpecError, match=r"verifiers cannot load it: .*'muarl_nothing'"):
         load_domain(file).tasks("train")
 
 
@@ -313,6 +326,14 @@ async def test_what_was_recorded_is_replayed_and_check_passes(tmp_path: Path) ->
         assert (tally.same, tally.different) == (3, 0)
         proof = await prove(domain, dialogues=2)
         assert [str(finding.problem) for finding in proof.findings] == []
+
+
+async def test_what_init_writes_is_sound_and_its_expert_earns_everything(tmp_path: Path) -> None:
+    write_template(tmp_path / "prices", "verifiers")
+    proof = await prove(load_domain(tmp_path / "prices"), dialogues=4)
+    assert proof.findings == []
+    assert proof.tools == ["price"]
+    assert [mean.value for mean in proof.expert.values()] == [1.0, 1.0]
 
 
 async def test_ctrl_c_stays_muarls(tmp_path: Path) -> None:

@@ -171,6 +171,12 @@ class VerifiersEnvironments:
         return SpecError([self._located.problem(loc, message)])
 
 
+class _Cut(msgspec.Struct):
+    """Stands for an answer of the model's: it says no more; its last message, if that was cut."""
+
+    message: Message | None
+
+
 class _Asked(msgspec.Struct):
     """What a rollout asks its model."""
 
@@ -214,11 +220,14 @@ class _Rollout:
         for end in (self._to_us, self._heard, self._from_us, self._answers):
             end.close()
 
-    async def _ask(self, prompt: Any, tools: Any) -> Any:
+    async def _ask(self, prompt: Any, tools: Any, state: Any) -> Any:
         """In their task: what the policy says next, or that it says no more."""
         await self._to_us.send(_Asked(prompt, tools))
         answer = await self._answers.receive()
-        if answer is None:
+        if isinstance(answer, _Cut):
+            if answer.message is not None:  # of their trajectory, and answered by nothing
+                response = _response(answer.message, cut=True)
+                await self._theirs.add_model_response(state, prompt, response)
             raise their_library().OverlongPromptError("a cap of the run ended the dialogue")
         return answer
 
@@ -245,9 +254,9 @@ class _Rollout:
             return _step(message, said, over=False)
         return _step(message, _final(heard.state), over=True)
 
-    async def score(self) -> Score:
+    async def score(self, cut: Message | None) -> Score:
         if self._ended is None:
-            await self._from_us.send(None)
+            await self._from_us.send(_Cut(cut))
             if isinstance(await self._next(), _Asked):
                 raise ToolServerError("the environment asks on where its model can say no more")
         assert self._ended is not None
@@ -381,8 +390,8 @@ def _tool(tool: Any) -> ToolSpec:
     return ToolSpec(tool.name, tool.description, dict(tool.parameters))
 
 
-def _response(message: Message) -> Any:
-    """A policy's message as an answer of a model of theirs."""
+def _response(message: Message, *, cut: bool = False) -> Any:
+    """A policy's message as an answer of a model of theirs; of one that was cut no call."""
     types = their_library().types
     calls = [
         types.ToolCall(
@@ -390,27 +399,27 @@ def _response(message: Message) -> Any:
             name=call.name,
             arguments=call.raw if call.error is not None else json.dumps(call.arguments),
         )
-        for call in message.tool_calls
+        for call in (() if cut else message.tool_calls)
     ]
     said = types.ResponseMessage(
         content=message.content,
         reasoning_content=message.reasoning or None,
         tool_calls=calls or None,
-        finish_reason="tool_calls" if calls else "stop",
-        is_truncated=False,
+        finish_reason="length" if cut else "tool_calls" if calls else "stop",
+        is_truncated=cut,
     )
     return types.Response(id="muarl", created=0, model="muarl", message=said)
 
 
-def _client(ask: Callable[[Any, Any], Any]) -> Any:
+def _client(ask: Callable[[Any, Any, Any], Any]) -> Any:
     """A client of theirs that asks us."""
 
     class Policy(their_library().Client):  # type: ignore[misc]
         async def get_response(
             self, prompt: Any, model: Any, sampling_args: Any, tools: Any = None, **more: Any
         ) -> Any:
-            del model, sampling_args, more
-            return await ask(prompt, tools)
+            del model, sampling_args
+            return await ask(prompt, tools, more["state"])
 
         async def close(self) -> None:
             pass

@@ -63,6 +63,11 @@ class Sides:
         """Where goes what the policy says."""
         return _Side(lambda world: self._session(world, _USER_TOOLS, _talk))
 
+    def cut_short(self, world: World, message: Message) -> None:
+        """Keep a dialogue's last message, which a cap cut, for its score; it is not answered."""
+        if (live := self._alive.get(id(world))) is not None:
+            live.cut = message
+
     @asynccontextmanager
     async def _session(
         self, world: World, tools: tuple[ToolSpec, ...], ask: _Ask
@@ -106,7 +111,11 @@ class _Side:
 
 
 class _Live:
-    """One dialogue's environment, what it was told and what it is not to be told again."""
+    """One dialogue's environment, what it was told and what it is not to be told again.
+
+    Attributes:
+        cut: The policy's last message, if a cap cut it.
+    """
 
     def __init__(self, environment: Environment, world: World, answer_s: float) -> None:
         self._environment = environment
@@ -115,6 +124,7 @@ class _Live:
         self._answers: dict[str, Answer] = {}  # to the calls of the last message
         self._one_at_a_time = anyio.Lock()  # an agent's own loop may call several at once
         self._begun = False
+        self.cut: Message | None = None
         self._over = False
 
     async def begin(self) -> Step:
@@ -147,7 +157,7 @@ class _Live:
         """Put into the world what the dialogue came to, if it was one."""
         if not self._begun:
             return
-        score = await self._asked("as it was scored", self._environment.score)
+        score = await self._asked("as it was scored", lambda: self._environment.score(self.cut))
         metrics = {name: _finite(value, name) for name, value in score.metrics.items()}
         self._world[ENVIRONMENT]["return"] = _finite(score.earned, "what was earned")
         if metrics:
