@@ -11,12 +11,7 @@ from muarl.messages import Message, ToolCall
 from muarl.spec import TaskSpec
 
 RULES = "Look the price up, and say it."
-ITEMS = [
-    f"{colour} {thing}"
-    for colour in ("red", "blue", "green", "black", "white", "grey", "brown", "pink")
-    for thing in ("lamp", "chair", "clock", "vase", "radio", "mirror", "kettle", "toaster")
-]
-PRICES = {item: str(number) for number, item in enumerate(ITEMS, start=10)}
+PRICES = {"lamp": "18", "chair": "45", "clock": "27", "vase": "12", "radio": "60", "mirror": "33"}
 
 
 async def price(item: str) -> str:
@@ -35,11 +30,15 @@ def right(completion: Sequence[Any], answer: str) -> float:
 
 def load_environment() -> Any:
     """As verifiers loads an environment."""
-    rows = [{"question": f"What does the {item} cost?", "answer": PRICES[item]} for item in ITEMS]
+    rows = [
+        {"question": f"Customer {number}: what does the {item} cost?", "answer": cost}
+        for number in range(10, 30)
+        for item, cost in PRICES.items()
+    ]
     random.Random(0).shuffle(rows)
     return vf.ToolEnv(
-        dataset=Dataset.from_list(rows[:48]),
-        eval_dataset=Dataset.from_list(rows[48:]),
+        dataset=Dataset.from_list(rows[:100]),
+        eval_dataset=Dataset.from_list(rows[100:]),
         tools=[price],
         rubric=vf.Rubric(funcs=[right]),
         system_prompt=RULES,
@@ -63,5 +62,5 @@ class Expert:
             return Message("assistant", last.content)
         if self.guesses:
             return Message("assistant", self.guess)
-        item = last.content.removeprefix("What does the ").removesuffix(" cost?")
+        item = last.content.split()[-2]
         return Message("assistant", "", (ToolCall("call_1", "price", {"item": item}),))
