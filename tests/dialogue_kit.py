@@ -14,12 +14,14 @@ import anyio.lowlevel
 from muarl.dialogue import Dialogue
 from muarl.domain import Domain, load_domain
 from muarl.model_user import ModelSpeaker
+from muarl.own_loop import AgentLoop, LedDialogue
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, UserReply
+from muarl.record.codec import decode_episode, encode_episode
 from muarl.render import Renderer, train_tokenizer
 from muarl.spec import GoldCallSpec, TaskSpec
 from muarl.spec.run import RolloutSpec
-from muarl.testing import build_key
+from muarl.testing import ScriptedPolicy, build_key
 from muarl.user import User
 from muarl.waits import Gates
 
@@ -201,6 +203,57 @@ def dialogue(
         gates=gates,
         speaker=speaker,
     )
+
+
+def led(
+    domain: Domain, loop: AgentLoop, policy: Policy, texts: list[str] | None = None, **limits: Any
+) -> LedDialogue:
+    """A dialogue of `notes` that an agent's own loop leads."""
+    roomy = {"max_turns": 12, "max_tokens": 400, "context_tokens": 8_000}
+    task = note_task()
+    return LedDialogue(
+        loop,
+        key=build_key(task.id),
+        domain=domain,
+        task=task,
+        persona="plain",
+        policy=policy,
+        user=TalkingUser(texts or ["note it", "yes"]),
+        renderer=renderer(),
+        limits=RolloutSpec(**(roomy | limits)),
+    )
+
+
+def says(*texts: str) -> ScriptedPolicy:
+    """A policy that says these, in each dialogue from the first on."""
+    return ScriptedPolicy(texts, ids_of)
+
+
+def check_threads(episode: Episode, policy: Sampler) -> None:
+    """Law L1 where several conversations are under way: each turn is as it was sent and sampled."""
+    assert len(episode.turns) == len(policy.generations)
+    sampled = [set[int]() for _ in episode.samples]
+    logprobs: list[dict[int, float]] = [{} for _ in episode.samples]
+    unmatched = list(zip(policy.requests, policy.generations, strict=True))
+    for turn in episode.turns:
+        ids = episode.samples[turn.sample].token_ids
+        found = next(
+            (request, generation)
+            for request, generation in unmatched
+            if request.prompt_ids == ids[: turn.start]
+            and generation.token_ids == ids[turn.start : turn.end]
+        )
+        unmatched.remove(found)
+        places = range(turn.start, turn.end)
+        assert not sampled[turn.sample] & set(places), "two turns on the same tokens"
+        sampled[turn.sample] |= set(places)
+        logprobs[turn.sample] |= dict(zip(places, found[1].logprobs, strict=True))
+    for sample, positions, known in zip(episode.samples, sampled, logprobs, strict=True):
+        mask = sample.loss_mask()
+        assert {i for i, is_sampled in enumerate(mask) if is_sampled} == positions
+        assert sample.logprobs == [known[i] for i in sorted(known)]
+    assert episode.forks == len(episode.samples) - 1
+    assert decode_episode(encode_episode(episode)) == episode
 
 
 def check_user_tokens(episode: Episode, policy: Sampler) -> None:

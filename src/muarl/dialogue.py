@@ -3,7 +3,7 @@
 Invariants (each a property test):
   1. a sample's ids are exactly the prompts sent, the ids sampled and the deltas between (L1);
   2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
-  3. only the user, a terminal tool or a cap ends a dialogue (L4);
+  3. only the user, a terminal tool, an environment or a cap ends a dialogue (L4);
   4. a failure of anything but the policy is a fault, never a reward (L2);
   5. tool calls of one message run in order, and each is answered; all of them, unless the domain's
      convention stops at one that failed;
@@ -19,7 +19,9 @@ from functools import partial
 from itertools import takewhile
 
 from muarl.acting import Acting
+from muarl.changed import Changed
 from muarl.domain import Domain
+from muarl.environments import whose_calls
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, with_rules
@@ -133,6 +135,7 @@ class Dialogue:
         self._content_hash = domain.content_hash(task)
         self._initial = self._world.fork()
         self._start: list[Change] = []
+        self._changed = Changed(self._world)
 
     async def run(self) -> Episode:
         """Talk until an outcome. Failures of the surroundings become fault outcomes."""
@@ -246,7 +249,7 @@ class Dialogue:
             log.history.append(turn.message)
             if turn.message.tool_calls:
                 answers = await self._run_calls(session, turn)
-                if self._called_terminal(turn):
+                if self._called_terminal(turn) or self._domain.is_over(self._world):
                     return Outcome.COMPLETED
                 if self._steps_are_over():
                     return Outcome.TRUNCATED_TURNS
@@ -311,7 +314,7 @@ class Dialogue:
         """Give the user her device, and keep a record of what she does with it."""
         self._log.user_tools = list(device.tools)
         self._acting = Acting(
-            device, self._world, self._waits, self._gates.calls, self._note_effect
+            device, self._changed, self._waits, self._gates.calls, self._note_effect
         )
         hand_over(self._user, self._acting)
 
@@ -329,25 +332,27 @@ class Dialogue:
             self._effect = tool
 
     async def _run_calls(self, session: ToolSession, turn: Turn) -> list[Message]:
-        before = self._world.fork()
         answers = []
         stops = self._convention is not None and self._convention.stops_at_error
-        for index, call in enumerate(turn.message.tool_calls):
+        for call in turn.message.tool_calls:
             if stops and turn.results and turn.results[-1].is_error:
                 text = "not made: the call before it failed"
                 result = ToolResult(call.id, call.name, text, is_error=True, instead=NOT_MADE)
+                turn.answered(result, [])
             else:
-                result = await self._call(session, call, index)
-            turn.results.append(result)
+                result = await self._call(session, call, turn)
             answers.append(result.as_message(call.name))
-        turn.changes = diff(before, self._world)
         return answers
 
-    async def _call(self, session: ToolSession, call: ToolCall, index: int) -> ToolResult:
+    async def _call(self, session: ToolSession, call: ToolCall, turn: Turn) -> ToolResult:
         self._note_effect("agent", self._true_name(call.name))
-        which = f"{len(self._log.turns) - 1}.{index}, {call.name[:_NAME_CHARS]!r}"
-        async with self._waits.on("tool call", which, self._gates.calls):
-            return await session.call(call)
+        which = f"{len(self._log.turns) - 1}.{len(turn.results)}, {call.name[:_NAME_CHARS]!r}"
+        whose_calls.set(turn.message)
+        with self._changed.by_call() as changes:
+            async with self._waits.on("tool call", which, self._gates.calls):
+                result = await session.call(call)
+        turn.answered(result, changes)
+        return result
 
     def _true_name(self, called: str) -> str:
         return called if self._perturbations is None else self._perturbations.true_name(called)

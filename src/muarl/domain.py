@@ -13,6 +13,7 @@ from muarl import content
 from muarl.base_world import base_world
 from muarl.device import InStep, Sync, device_server, synchronisation
 from muarl.domain_files import TooMuch
+from muarl.environments import Environments, EnvironmentUser, Sides, environments_of
 from muarl.errors import SpecError, SyncError, ToolServerError
 from muarl.generated import composition_of, generated_tasks
 from muarl.goals import Composition
@@ -31,6 +32,7 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.calls import Who
+from muarl.spec.environment import ENVIRONMENT
 from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.text_calls import Convention, PythonCalls
@@ -56,7 +58,7 @@ class Domain:
         self.located = located
         self.spec = located.spec
         self.folder = located.path.parent
-        self._python = PythonFolder(located)
+        self._python = PythonFolder(located, located.spec.id)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._users = Users(located)
@@ -128,9 +130,29 @@ class Domain:
             self._base = base_world(self.located, self._python)
         return self._base
 
+    @cached_property
+    def environments(self) -> Environments | None:
+        """What answers in the place of user and tools; None where they do."""
+        return (
+            None if self.spec.environment is None else environments_of(self.located, self._python)
+        )
+
+    @cached_property
+    def _environment(self) -> Sides | None:
+        spec = self.spec.environment
+        if self.environments is None or spec is None:
+            return None
+        return Sides(self.environments, spec.answer_s)
+
+    def is_over(self, world: World) -> bool:
+        """Whether an environment has ended the dialogue with this world."""
+        return self.spec.environment is not None and world[ENVIRONMENT]["over"] is True
+
     @property
     def server(self) -> ToolServer:
         """The domain's tool server."""
+        if self._server is None and self._environment is not None:
+            self._server = self._environment.agent
         if self._server is None:
             server = tool_server(
                 self.spec.tools,
@@ -147,7 +169,9 @@ class Domain:
 
     @property
     def user_server(self) -> ToolServer | None:
-        """The tool server of the user's own device; None where she has none."""
+        """The tool server of the user's own device, or of an environment; None where there is neither."""
+        if self._user_server is None and self._environment is not None:
+            self._user_server = self._environment.user
         if self._user_server is None and self.spec.device is not None:
             server = device_server(self.located, self.spec.device, self._python)
             self._user_server = self._in_step(server)
@@ -211,7 +235,7 @@ class Domain:
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, in the spec's order."""
-        if self.spec.tasks.generator is not None:
+        if self.spec.tasks.splits:
             return tuple(self.spec.tasks.splits)
         return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
 
@@ -238,23 +262,28 @@ class Domain:
             SpecError: World or tasks cannot be had, or the folder holds too much.
             ToolServerError: The tool server does not start.
         """
+        tasks = {split: self.tasks(split) for split in splits}
+        judged = [content.predicates_of(task) for of_split in tasks.values() for task in of_split]
         return {
             **self._shared_content(),
+            **content.plugins_of(self.spec, judged),
             **content.schemas_of(await self.tools(), await self.user_tools()),
-            **content.tasks_of({split: self.tasks(split) for split in splits}),
+            **content.tasks_of(tasks),
         }
 
     def content_hash(self, task: TaskSpec) -> str:
         """Hash of all that a dialogue of a task, and its reward, follow from in this domain.
 
         What lies outside the domain's folder is not in it, such as a package that its Python imports
-        or a server at a URL, but the tools' schemas are in every episode.
+        or a server at a URL, but the tools' schemas are in every episode. Of packages that provide
+        plug-ins the version is in it.
 
         Raises:
             SpecError: The domain's folder holds too much.
         """
         self._content_hash = self._content_hash or content.hashed(self._shared_content())
-        return content.hashed([self._content_hash, task.content_hash])
+        plugins = content.plugins_of(content.predicates_of(task))
+        return content.hashed([self._content_hash, task.content_hash, *filter(None, [plugins])])
 
     def _shared_content(self) -> dict[str, Any]:
         if self._content is None:
@@ -391,6 +420,11 @@ class Domain:
             SpecError: Domain or task lack what this kind of user needs, such as a script.
             SetupError: The key of her endpoint is not set.
         """
+        if self.spec.environment is not None:
+            if who.scripted is None:
+                message = "an environment answers in this domain; leave the run's `user` out"
+                raise self._problem(("environment",), message)
+            return EnvironmentUser()
         return self._users.user(who, task, persona, seed, speaker)
 
     def expert(
@@ -420,7 +454,7 @@ class Domain:
 
     def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
         source = self.spec.tasks
-        if source.generator is None:
+        if not source.splits:
             return tuple(task for task in self._file_tasks() if task.split == split)
         in_process = (
             PythonToolsSpec,
@@ -439,7 +473,7 @@ class Domain:
             SpecError: The generator broke its contract; goals give no such tasks.
             ToolServerError: Goals need the tool server, and it does not start, or died.
         """
-        return generated_tasks(self.located, self._python, self._apart, split)
+        return generated_tasks(self.located, self._python, self._apart, split, self.environments)
 
     def _key_of(self, split: str) -> str:
         """A hash of all that composed tasks follow from, tools among them."""

@@ -17,14 +17,18 @@ rules and tools of its own (sub-agents), shorter ones, or the same one again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import anyio
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.dialogue import Dialogue
-from muarl.errors import AgentError, EpisodeError
+from muarl.errors import AgentError, EpisodeError, SetupError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.offer import Offer
@@ -32,7 +36,12 @@ from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
 from muarl.tools import ToolSession
-from muarl.world import World, diff
+
+if TYPE_CHECKING:
+    from muarl.gateway.server import Endpoint, Gateway
+
+_GRACE_S = 1.0
+"""Seconds that an agent has, which was told over HTTP that the dialogue is over, before it is cancelled."""
 
 
 class DialogueOver(BaseException):
@@ -106,7 +115,8 @@ class AgentContext:
         Raises:
             DialogueOver: It was a terminal tool, or the dialogue was over before.
         """
-        return await self._dialogue.called(call, dict(arguments or {}))
+        made, result = await self._dialogue.called(call, dict(arguments or {}))
+        return result.as_message(made.name)
 
     async def tell_user(self, text: str) -> Message:
         """Say something to the user; what she answered.
@@ -116,6 +126,18 @@ class AgentContext:
             AgentError: The policy has not sampled anything yet.
         """
         return await self._dialogue.told(text)
+
+    async def endpoint(self) -> Endpoint:
+        """A local OpenAI-compatible endpoint in front of the policy, and the domain's tools over MCP.
+
+        What is asked there with its key is as if asked of `generate` and `call_tool`. That the dialogue
+        is over is an error there, of status 410; the agent is then cancelled, if it does not end.
+
+        Raises:
+            SetupError: The program runs on trio.
+            DialogueOver: It was over before.
+        """
+        return await self._dialogue.endpoint()
 
     def note(self, **values: Any) -> None:
         """Write something into the episode's record, such as which of its sub-agents were used.
@@ -129,13 +151,28 @@ class AgentContext:
 class LedDialogue(Dialogue):
     """One dialogue of a task, led by an agent. Use once."""
 
-    def __init__(self, loop: AgentLoop, **dialogue: Any) -> None:
+    def __init__(self, loop: AgentLoop, gateway: Gateway | None = None, **dialogue: Any) -> None:
+        """Prepare.
+
+        Args:
+            loop: Leads it.
+            gateway: Where it gets an endpoint, if it asks for one; None: at one of its own.
+            dialogue: As of any dialogue.
+        """
         super().__init__(**dialogue)
         self._loop = loop
+        self._gateway = gateway
+        self._endpoint: Endpoint | None = None
+        self._opening = anyio.Lock()
+        self._held = AsyncExitStack()
+        self._unfit: SetupError | None = None
+        self._agent: anyio.CancelScope
+        self._calling = anyio.Lock()  # a world has one writer
+        self._made: set[str] = set()
+        self._call_made = anyio.Event()
         self._threads = Threads(self._renderer)
         self._notes: dict[str, Any] = {}
         self._asked = 0
-        self._before: World | None = None
         self._over: Outcome | None = None
         self._fault: EpisodeError | None = None
         self._session: ToolSession
@@ -150,27 +187,105 @@ class LedDialogue(Dialogue):
         if self._log.opening.stop:
             return Outcome.ABANDONED
         self._session, self._offer = session, offer
-        try:
-            await self._loop(AgentContext(self, self._log.history, self._task))
-        except RAISED as error:
-            if self._fault is None and not _is_the_end(error):
-                let_others_pass(error)
-                raise AgentError(f"the agent raised {blame(error)}") from error
+        async with self._held:
+            with anyio.CancelScope() as self._agent:
+                await self._lead()
+        if self._unfit is not None:
+            raise self._unfit
         if self._fault is not None:  # whatever the agent made of it: no fault becomes a reward
             raise self._fault
         return self._over or Outcome.LEFT
+
+    async def _lead(self) -> None:
+        try:
+            await self._loop(AgentContext(self, self._log.history, self._task))
+        except RAISED as error:
+            if self._is_known(error):
+                return
+            let_others_pass(error)
+            if self._was_told_by_wire:  # what a client made of it is its own business
+                return
+            raise AgentError(f"the agent raised {self._without_key(blame(error))}") from error
+
+    def _is_known(self, error: BaseException) -> bool:
+        return self._fault is not None or self._unfit is not None or _is_the_end(error)
+
+    @property
+    def _was_told_by_wire(self) -> bool:
+        return self._agent.deadline < math.inf
+
+    def _without_key(self, text: str) -> str:
+        return text if self._endpoint is None else text.replace(self._endpoint.key, "KEY")
+
+    def end_agent_soon(self) -> None:
+        """Give the agent a moment to end by itself: the end was told to a client of its, not to it."""
+        if not self._was_told_by_wire:
+            self._agent.deadline = anyio.current_time() + _GRACE_S
+
+    @property
+    def domain_id(self) -> str:
+        """Its domain."""
+        return self._domain.spec.id
+
+    @property
+    def lane(self) -> Hashable:
+        """With whom it takes turns at gates."""
+        return self._waits.lane
+
+    @property
+    def temperature(self) -> float:
+        """That the policy is sampled at."""
+        return self._temperature
+
+    async def endpoint(self) -> Endpoint:
+        """See `AgentContext.endpoint`."""
+        from muarl.gateway.server import Gateway
+        from muarl.own_line import DialogueLine
+
+        with self._going_on():
+            async with self._opening:
+                if self._endpoint is None:
+                    gateway = await self._held.enter_async_context(self._gateway or Gateway())
+                    line = gateway.admitted(DialogueLine(self))
+                    try:
+                        self._endpoint = await self._held.enter_async_context(line)
+                    except SetupError as error:
+                        self._unfit = error
+                        raise
+                return self._endpoint
 
     async def generated(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
     ) -> Message:
         """See `AgentContext.generate`."""
-        with self._going_on():
-            return await self._generated(messages, tools, max_tokens)
+        return (await self.sampled(messages, tools, max_tokens)).message
 
-    async def called(self, call: ToolCall | str, arguments: dict[str, Any]) -> Message:
-        """See `AgentContext.call_tool`."""
+    async def sampled(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
+    ) -> Turn:
+        """See `AgentContext.generate`; the turn that the message begins."""
         with self._going_on():
-            return await self._called(call, arguments)
+            return await self._sampled(messages, tools, max_tokens)
+
+    async def called(
+        self, call: ToolCall | str, arguments: dict[str, Any], *, patience_s: float = 0.0
+    ) -> tuple[ToolCall, ToolResult]:
+        """See `AgentContext.call_tool`; the call that was made, and its result.
+
+        Args:
+            call: Likewise. A name and arguments of a call that the policy made and nobody has carried
+                out yet stand for that call.
+            arguments: Likewise.
+            patience_s: Seconds that it waits for those before it in its message.
+        """
+        with self._going_on():
+            turn, call = self._claimed(call, arguments)
+            with anyio.move_on_after(patience_s):
+                while self._is_early(turn, call):
+                    await self._call_made.wait()
+            async with self._calling:
+                with self._going_on():  # another one may have ended it meanwhile
+                    return call, await self._called(turn, call)
 
     async def told(self, text: str) -> Message:
         """See `AgentContext.tell_user`."""
@@ -185,9 +300,9 @@ class LedDialogue(Dialogue):
                 raise AgentError(f"a note must be JSON: {problem}")
             self._notes.update(values)
 
-    async def _generated(
+    async def _sampled(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
-    ) -> Message:
+    ) -> Turn:
         limits = self._limits
         if self._asked == limits.max_turns:
             self._end(Outcome.TRUNCATED_TURNS)
@@ -197,38 +312,72 @@ class LedDialogue(Dialogue):
         if room <= 0:
             self._end(Outcome.TRUNCATED_CONTEXT)
         cap = min(room, limits.max_tokens, max_tokens or limits.max_tokens)
-        generation = await self._sample(thread.prompt, cap, messages, tools, number)
+        try:
+            generation = await self._sample(thread.prompt, cap, messages, tools, number)
+        except BaseException:  # cancelled perhaps, by a client that hung up, and will ask again
+            self._threads.take_back(thread)
+            raise
         message, sample, start, end = thread.keep(generation, turn=number)
-        self._log.turns.append(
-            Turn(
-                message=message,
-                sample=sample,
-                start=start,
-                end=end,
-                finish_reason=generation.finish_reason,
-                policy_version=generation.policy_version,
-            )
+        turn = Turn(
+            message=message,
+            sample=sample,
+            start=start,
+            end=end,
+            finish_reason=generation.finish_reason,
+            policy_version=generation.policy_version,
         )
-        self._before = None
+        self._log.turns.append(turn)
         if generation.finish_reason == "length":
             by_context = room <= limits.max_tokens
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
-        return message
+        return turn
 
-    async def _called(self, call: ToolCall | str, arguments: dict[str, Any]) -> Message:
+    def _claimed(self, call: ToolCall | str, arguments: dict[str, Any]) -> tuple[Turn, ToolCall]:
+        """The turn that a call belongs to, and the call: the policy's, or one of the agent's own."""
         turn = self._turn_of(call, "call a tool")
         if isinstance(call, str):
-            made = turn.made or turn.message.tool_calls
-            call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
-        if self._before is None:
-            self._before = self._world.fork()
-        result = await self._call(self._session, call, len(turn.results))
-        self._keep_result(turn, call, result)
+            meant = self._meant(call, arguments)
+            if meant is not None:
+                turn, call = meant
+            else:
+                made = turn.made or turn.message.tool_calls
+                call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
+        self._made.add(call.id)
+        return turn, call
+
+    def _meant(self, name: str, arguments: dict[str, Any]) -> tuple[Turn, ToolCall] | None:
+        """The call of the policy's that a framework carries out, which knows but its name and arguments."""
+        for turn in reversed(self._log.turns):
+            if turn.reply is not None:
+                return None
+            for call in turn.message.tool_calls:
+                same = (call.name, call.arguments) == (name, arguments) and call.error is None
+                if same and call.id not in self._made:
+                    return turn, call
+        return None
+
+    def _is_early(self, turn: Turn, call: ToolCall) -> bool:
+        """Whether a call before it in its message, which can be carried out, has not been."""
+        offered = {tool.name for tool in self.offered}
+        answered = {result.call_id for result in turn.results}
+        before = takewhile(lambda one: one.id != call.id, turn.message.tool_calls)
+        mine = any(one.id == call.id for one in turn.message.tool_calls)
+        return mine and any(
+            one.id not in answered and one.error is None and one.name in offered for one in before
+        )
+
+    async def _called(self, turn: Turn, call: ToolCall) -> ToolResult:
+        result = await self._call(self._session, call, turn)
+        self._keep_call(turn, call)
+        self._call_made.set()
+        self._call_made = anyio.Event()
         if result.name in self._domain.spec.terminal and not result.is_error:
+            self._end(Outcome.COMPLETED)
+        if self._domain.is_over(self._world):
             self._end(Outcome.COMPLETED)
         if self._steps_are_over():
             self._end(Outcome.TRUNCATED_TURNS)
-        return result.as_message(call.name)
+        return result
 
     async def _told(self, text: str) -> Message:
         turn = self._turn_of(None, "tell the user anything")
@@ -247,15 +396,14 @@ class LedDialogue(Dialogue):
             self._log.tools = list(self._offer.tools)
         return Message("user", turn.reply.text)
 
-    def _keep_result(self, turn: Turn, call: ToolCall, result: ToolResult) -> None:
-        expected = turn.message.tool_calls[len(turn.results) : len(turn.results) + 1]
+    def _keep_call(self, turn: Turn, call: ToolCall) -> None:
+        """Note which call the turn's last result answers, where it is another than the message's."""
+        answered = len(turn.results) - 1
+        expected = turn.message.tool_calls[answered : answered + 1]
         if turn.made is None and (not expected or expected[0].id != call.id):
-            turn.made = list(turn.message.tool_calls[: len(turn.results)])
+            turn.made = list(turn.message.tool_calls[:answered])
         if turn.made is not None:
             turn.made.append(call)
-        turn.results.append(result)
-        assert self._before is not None
-        turn.changes = diff(self._before, self._world)
 
     def _turn_of(self, call: ToolCall | str | None, to_do: str) -> Turn:
         """The turn that something belongs to: that of the message that made a call, or the last one."""

@@ -7,11 +7,20 @@ round, the agent's messages as those of her user, and her own as what she sample
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from muarl.messages import Message, ToolSpec
 from muarl.policy import Generation
 from muarl.record import Sample, Span
 from muarl.render import Renderer
+
+
+class Mark(NamedTuple):
+    """Where a side stood."""
+
+    prompt: list[int]
+    running: int | None
+    forks: int
 
 
 class Side:
@@ -70,6 +79,16 @@ class Side:
         append_sampled(sample, generation)
         self._said = generation.token_ids
         return self._running, start, start + len(generation.token_ids)
+
+    def mark(self) -> Mark:
+        """Where it stands, to come back to."""
+        return Mark(self.prompt, self._running, self.forks)
+
+    def back_to(self, mark: Mark) -> None:
+        """Stand where it stood: what came since answered nothing that was sampled."""
+        if self._running != mark.running and self._running == len(self.samples) - 1:
+            self.samples.pop()
+        self.prompt, self._running, self.forks = mark
 
     def answer(
         self, answers: Sequence[Message], history: Sequence[Message], tools: Sequence[ToolSpec]

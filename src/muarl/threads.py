@@ -19,7 +19,7 @@ from muarl.messages import Message, ToolSpec
 from muarl.policy import Generation
 from muarl.record import Sample
 from muarl.render import Renderer
-from muarl.side import Side
+from muarl.side import Mark, Side
 
 
 class Thread:
@@ -29,6 +29,7 @@ class Thread:
         self._side = side
         self.tools = tools
         self.history: tuple[Message, ...] = ()
+        self._before: tuple[tuple[Message, ...], Mark] = ((), side.mark())
         self.is_asked = False
         """Its next message is being sampled, or none came: nobody goes on from it meanwhile."""
 
@@ -44,12 +45,20 @@ class Thread:
 
     def ask(self, messages: tuple[Message, ...]) -> None:
         """Take the conversation up to the message that is to be sampled next."""
+        self._before = (self.history, self._side.mark())
         if self.history:
             self._side.answer(messages[len(self.history) :], messages, self.tools)
         else:
             self._side.begin(messages, self.tools)
         self.history = messages
         self.is_asked = True
+
+    def take_back(self) -> bool:
+        """Be as before it was asked; whether it was anything then."""
+        self.history, mark = self._before
+        self._side.back_to(mark)
+        self.is_asked = False
+        return bool(self.history)
 
     def keep(self, generation: Generation, *, turn: int) -> tuple[Message, int, int, int]:
         """Take what was sampled.
@@ -93,6 +102,11 @@ class Threads:
             self._threads.append(thread)
         thread.ask(sent)
         return thread
+
+    def take_back(self, thread: Thread) -> None:
+        """Forget that a conversation was asked on: no message came, and it may be asked again."""
+        if not thread.take_back():
+            self._threads.remove(thread)
 
     def _continued(self, sent: tuple[Message, ...], offered: tuple[ToolSpec, ...]) -> Thread | None:
         """The longest thread that these messages go on from, by something other than the agent's words."""

@@ -129,6 +129,16 @@ def test_what_the_model_of_users_needs_is_looked_for_too(run_file: Path) -> None
     }
 
 
+def test_sinks_are_looked_for_with_the_command_that_adds_them(run_file: Path) -> None:
+    run = load_run(run_file, settings=["sinks=[tensorboard, {wandb: {project: desk}}]"])
+    found = {each.name: each for each in anyio.run(needs_of_run, run)}
+    for name in ("tensorboard", "wandb"):
+        known = extra_finding(name, of_extra(name))
+        assert (found[name].area, found[name].words) == ("run", known.words)
+        assert (found[name].state is State.OK) == (known.state is State.OK)
+    assert "tensorboard" not in {e.name for e in anyio.run(needs_of_run, load_run(run_file))}
+
+
 def test_judges_that_a_domain_names_by_the_environment_are_asked_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

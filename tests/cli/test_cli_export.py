@@ -66,6 +66,22 @@ def test_episodes_and_samples_come_out_in_every_form(
     }
 
 
+def test_trainers_rows_come_out_in_every_form(
+    muarl: InProcess, rollout: Path, tmp_path: Path
+) -> None:
+    for what, says in (
+        ("trl", "9 samples in {}; left out: 1 faults have nothing to learn from\n"),
+        ("prompts", "2 prompts in {}\n"),
+    ):
+        for form in ("jsonl", "parquet", "hf"):
+            path = tmp_path / f"{what}.{form}"
+            ending = muarl("export", rollout, "--what", what, "--format", form, "--out", path)
+            assert (ending.code, ending.out) == (0, says.format(path)), ending.lines
+        rows = lines(tmp_path / f"{what}.jsonl")
+        assert pq.read_table(tmp_path / f"{what}.parquet").to_pylist() == rows
+        assert load_from_disk(str(tmp_path / f"{what}.hf")).to_list() == rows
+
+
 def test_what_a_credit_made_of_advantages_is_not_exported_and_that_is_said(
     muarl: InProcess, rollout: Path, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_tasks_that_are_trained_on_are_refused_where_the_split_was_chosen_L10(
     [
         ("kernel.optimizer_bits=8", "bitsandbytes", "bits8"),
         ("model.lora={rank: 4}", "peft", "lora"),
+        ("sinks=[trackio]", "trackio", "trackio"),
     ],
 )
 def test_a_package_that_is_not_there_is_missed_before_the_domain_is_read(

@@ -259,7 +259,11 @@ async def test_all_calls_of_a_message_run_in_order_and_a_bad_one_stops_no_other(
     results = episode.turns[0].results
     assert [r.is_error for r in results] == [False, True, False, False]
     assert results[3].content == "[2.0]"
-    assert [(c.path, c.after) for c in episode.turns[0].changes] == [("notes.a", [2.0])]
+    assert [str(change) for change in episode.turns[0].changes] == [
+        "notes.a: added 1",
+        "notes.a: 1 -> [2.0]",
+    ]
+    assert episode.turns[0].per_call == [1, 0, 1, 0]
     assert [r.call_id for r in results] == [c.id for c in episode.turns[0].message.tool_calls]
 
 

@@ -74,6 +74,7 @@ async def test_both_sides_together_earn_the_reward_and_the_record_knows_who_did_
         "device.airplane: True -> False",
         "device.can_call: False -> True",
     ]
+    assert reply.per_call == [2, 0]
     assert [str(change) for change in episode.turns[0].changes] == [
         "device.service: False -> True",
         "lines.L1.active: False -> True",

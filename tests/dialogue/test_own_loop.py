@@ -13,10 +13,11 @@ from dialogue_kit import (
     Sampler,
     TalkingUser,
     called,
+    check_threads,
     dialogue,
     ids_of,
-    note_task,
-    renderer,
+    led,
+    says,
     write_notes,
 )
 from hypothesis import given, settings
@@ -25,12 +26,10 @@ from hypothesis import strategies as st
 from muarl.domain import Domain
 from muarl.errors import PolicyError
 from muarl.messages import Message, ToolSpec
-from muarl.own_loop import AgentContext, AgentLoop, DialogueOver, LedDialogue
-from muarl.policy import GenerateRequest, Generation, Policy
-from muarl.record import Episode, Outcome
+from muarl.own_loop import AgentContext, DialogueOver
+from muarl.policy import GenerateRequest, Generation
+from muarl.record import Outcome
 from muarl.record.codec import decode_episode, encode_episode
-from muarl.spec.run import RolloutSpec
-from muarl.testing import ScriptedPolicy, build_key
 
 PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
 LEAVE = called('{"name": "leave", "arguments": {}}')
@@ -44,28 +43,6 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Domain:
     return write_notes(tmp_path_factory.mktemp("notes"))
 
 
-def led(
-    domain: Domain, loop: AgentLoop, policy: Policy, texts: list[str] | None = None, **limits: Any
-) -> LedDialogue:
-    roomy = {"max_turns": 12, "max_tokens": 400, "context_tokens": 8_000}
-    task = note_task()
-    return LedDialogue(
-        loop,
-        key=build_key(task.id),
-        domain=domain,
-        task=task,
-        persona="plain",
-        policy=policy,
-        user=TalkingUser(texts or ["note it", "yes"]),
-        renderer=renderer(),
-        limits=RolloutSpec(**(roomy | limits)),
-    )
-
-
-def says(*texts: str) -> ScriptedPolicy:
-    return ScriptedPolicy(texts, ids_of)
-
-
 async def plain(context: AgentContext) -> None:
     """What muarl's own loop does, as an agent's own."""
     history = list(context.opening)
@@ -75,33 +52,6 @@ async def plain(context: AgentContext) -> None:
         history.extend([await context.call_tool(call) for call in message.tool_calls])
         if not message.tool_calls:
             history.append(await context.tell_user(message.content))
-
-
-def check_threads(episode: Episode, policy: Sampler) -> None:
-    """Law L1 where several conversations are under way: each turn is as it was sent and sampled."""
-    assert len(episode.turns) == len(policy.generations)
-    sampled = [set[int]() for _ in episode.samples]
-    logprobs: list[dict[int, float]] = [{} for _ in episode.samples]
-    unmatched = list(zip(policy.requests, policy.generations, strict=True))
-    for turn in episode.turns:
-        ids = episode.samples[turn.sample].token_ids
-        found = next(
-            (request, generation)
-            for request, generation in unmatched
-            if request.prompt_ids == ids[: turn.start]
-            and generation.token_ids == ids[turn.start : turn.end]
-        )
-        unmatched.remove(found)
-        places = range(turn.start, turn.end)
-        assert not sampled[turn.sample] & set(places), "two turns on the same tokens"
-        sampled[turn.sample] |= set(places)
-        logprobs[turn.sample] |= dict(zip(places, found[1].logprobs, strict=True))
-    for sample, positions, known in zip(episode.samples, sampled, logprobs, strict=True):
-        mask = sample.loss_mask()
-        assert {i for i, is_sampled in enumerate(mask) if is_sampled} == positions
-        assert sample.logprobs == [known[i] for i in sorted(known)]
-    assert episode.forks == len(episode.samples) - 1
-    assert decode_episode(encode_episode(episode)) == episode
 
 
 @pytest.mark.anyio
@@ -206,8 +156,49 @@ async def test_calls_and_words_of_the_agents_own_are_in_the_record(domain: Domai
     assert [result.content for result in turn.results] == ["1", "ok"]
     assert turn.said == "I have noted it."
     assert [change.path for change in turn.changes] == ["notes.a"]
+    assert turn.per_call == [0, 1]
     assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
     assert decode_episode(encode_episode(episode)) == episode
+
+
+@pytest.mark.anyio
+async def test_what_calls_of_two_messages_change_is_told_of_each_once(domain: Domain) -> None:
+    async def going_back(context: AgentContext) -> None:
+        first = await context.generate(context.opening)
+        await context.call_tool(first.tool_calls[0])
+        second = await context.generate([*context.opening, Message("user", "again")])
+        await context.call_tool(second.tool_calls[0])
+        await context.call_tool(first.tool_calls[1])
+        await context.call_tool("get", {"key": "a"})
+
+    def put(*pairs: tuple[str, int]) -> str:
+        return called(
+            *(
+                f'{{"name": "put", "arguments": {{"key": "{key}", "value": {value}}}}}'
+                for key, value in pairs
+            )
+        )
+
+    episode = await led(domain, going_back, says(put(("a", 1), ("a", 3)), put(("b", 2)))).run()
+    first, second = episode.turns
+    assert [str(change) for change in first.changes] == ["notes.a: added 1", "notes.a: 1 -> 3"]
+    assert [str(change) for change in second.changes] == ["notes.b: added 2"]
+    assert (first.per_call, second.per_call) == ([1, 1], [1, 0])
+
+
+@pytest.mark.anyio
+async def test_what_calls_made_at_once_change_is_told_once(domain: Domain) -> None:
+    async def hasty(context: AgentContext) -> None:
+        message = await context.generate(context.opening)
+        async with anyio.create_task_group() as tasks:
+            for call in message.tool_calls:
+                tasks.start_soon(context.call_tool, call)
+
+    puts = [f'{{"name": "put", "arguments": {{"key": "{key}", "value": 1}}}}' for key in "abc"]
+    episode = await led(domain, hasty, says(called(*puts))).run()
+    (turn,) = episode.turns
+    assert sorted(map(str, turn.changes)) == [f"notes.{key}: added 1" for key in "abc"]
+    assert sum(turn.per_call) == len(turn.changes)
 
 
 @pytest.mark.anyio

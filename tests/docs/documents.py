@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _COMMAND = re.compile(
@@ -37,7 +38,12 @@ class Block:
         if self.language not in ("", "sh", "console"):
             return []
         lines = self.text.splitlines()
-        return [line.removeprefix("$ ") for line in lines if _COMMAND.match(line)]
+        return [line.removeprefix("$ ") for line in lines if is_command(line)]
+
+
+def is_command(line: str) -> bool:
+    """Whether a line could be typed into a shell."""
+    return _COMMAND.match(line) is not None
 
 
 def blocks() -> list[Block]:
@@ -47,7 +53,7 @@ def blocks() -> list[Block]:
         text = path.read_text(encoding="utf-8")
         for match in _BLOCK.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
-            found.append(Block(f"{path.name}:{line}", match[1], match[2]))
+            found.append(Block(f"{path.name}:{line}", match[2], dedent(match[3])))
     return found
 
 

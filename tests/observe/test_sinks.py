@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from muarl.errors import SetupError
-from muarl.observe.sinks import Figures, Sinks
-from muarl.observe.sinks import sinks as all_sinks
+from muarl.figures import Figures
+from muarl.observe.sinks import Sinks
 from muarl.observe.sinks.sink import figures_of
 from muarl.spec.sinks import SinkSpec
 from muarl.train.run_folder import RunFolder
@@ -43,6 +43,23 @@ LINES = [
         (LINES[1], "step", 10, {"cold_start/loss": 4.5}),
         (LINES[3], "iteration", 1, {"iteration/reward_mean": 0.25}),
         (LINES[-1], "iteration", 7, {"eval/final/T1/success/value": 0.75}),
+        (
+            {
+                "kind": "users",
+                "phase": "eval",
+                "temperature": 1.0,
+                "figures": {"asks": {"value": 0.5}},
+            },
+            "iteration",
+            7,
+            {"users/eval/T1/figures/asks/value": 0.5},
+        ),
+        (
+            {"kind": "users", "policy": "mine", "user": "hers", "dialogues": 3},
+            "iteration",
+            7,
+            {"users/mine/hers/dialogues": 3.0},
+        ),
         ({"kind": "overlap", "against": "x"}, "iteration", 7, {}),
     ],
 )
@@ -191,12 +208,6 @@ def test_a_sink_that_raises_is_told_no_more_and_the_run_goes_on(
         "the sink 'tensorboard' is told no more: the service is gone"
     ]
     assert len(list(run.lines())) == len(LINES)
-
-
-def test_what_is_not_installed_is_said_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_sinks.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"pip install 'muarl\[trackio\]'"):
-        all_sinks.require_sinks([spec("trackio")])
 
 
 def test_a_sink_that_cannot_be_opened_refuses_the_run(

@@ -89,7 +89,7 @@ def test_nesting_of_any_sense_is_kept() -> None:
 
 def test_the_version_is_in_every_record() -> None:
     record = msgspec.msgpack.decode(encode_episode(build_episode()))
-    assert record["record_version"] == 5
+    assert record["record_version"] == 6
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"a": 1})])
@@ -112,6 +112,6 @@ def test_a_reward_or_score_that_is_no_share_is_a_record_error(number: float) -> 
 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at() -> None:
-    data = msgspec.msgpack.encode({"record_version": 6, "unheard_of": True})
-    with pytest.raises(RecordError, match="version 6; this muarl reads up to version 5"):
+    data = msgspec.msgpack.encode({"record_version": 7, "unheard_of": True})
+    with pytest.raises(RecordError, match="version 7; this muarl reads up to version 6"):
         decode_episode(data)

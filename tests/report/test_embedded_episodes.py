@@ -154,4 +154,37 @@ def test_values_travel_as_the_text_that_was_written():
     calls = shown["turns"][0]["calls"]
     assert calls[0]["arguments"] == [["id", "12345678901234567890"], ["price", "1.0"]]
     assert (calls[1]["result"], calls[1]["error"], calls[1]["raw"]) == (None, "no name", "{")
-    assert shown["turns"][0]["changes"][0]["after"] == "1.5"
+    assert calls[0]["changes"][0]["after"] == "1.5"
+
+
+def calls_of(turn):
+    episode = make_episode("train", 0, 0, 1.0)
+    episode.turns = [turn]
+    return dialogue_form(episode)["turns"][0]
+
+
+def test_each_call_has_what_it_changed():
+    turn = Turn(
+        Message("assistant", "", (ToolCall("1", "a"), ToolCall("2", "b"))), 0, 1, 2, "stop", 0
+    )
+    turn.answered(ToolResult("1", "a", "ok"), [Change("x", 1, 2, "changed")])
+    turn.answered(
+        ToolResult("2", "b", "ok"), [Change("x", 2, 3, "changed"), Change("y", None, 1, "added")]
+    )
+    shown = calls_of(turn)
+    assert [[change["path"] for change in call["changes"]] for call in shown["calls"]] == [
+        ["x"],
+        ["x", "y"],
+    ]
+    assert shown["changes"] == [], "told once"
+
+
+def test_calls_of_an_older_record_have_together_what_they_changed():
+    calls = (ToolCall("1", "a"), ToolCall("2", "b"))
+    results = [ToolResult("1", "a", "ok"), ToolResult("2", "b", "ok")]
+    changes = [Change("x", 1, 2, "changed")]
+    shown = calls_of(
+        Turn(Message("assistant", "", calls), 0, 1, 2, "stop", 0, results, None, changes)
+    )
+    assert [call["changes"] for call in shown["calls"]] == [None, None]
+    assert [change["path"] for change in shown["changes"]] == ["x"]

@@ -263,7 +263,7 @@ def test_whatever_a_predicate_of_the_domain_raises_is_its_authors_error_with_her
 
 def test_every_kind_of_predicate_has_a_check() -> None:
     kinds = {name.removesuffix("_") for name in PredicateSpec.model_fields}
-    assert kinds == {"judge", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}
+    assert kinds == {"judge", "plugin", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}
 
 
 def test_a_reward_is_its_lowest_predicate() -> None:
@@ -306,6 +306,26 @@ SENT = BASE.fork({"orders": {"W1": {"status": "sent", "note": None}, "W2": {"n":
 )
 def test_what_a_value_may_have_to_be(spec: dict[str, Any], score: float, reason: str) -> None:
     assert found({"world": spec}, world=SENT) == (score, reason)
+
+
+@pytest.mark.parametrize(
+    ("value", "worst", "best", "score"),
+    [(0.25, 0, 1, 0.25), (0, -1, 1, 0.5), (3, 10, 2, 0.875), (7, 0, 1, 1.0), (-7, 0, 1, 0.0)],
+)
+def test_a_number_is_as_good_as_its_way_from_the_worst_to_the_best(
+    value: float, worst: float, best: float, score: float
+) -> None:
+    spec = {"scaled": {"path": "sum", "worst": worst, "best": best}}
+    told = f"sum is {value:g}, from {worst:g} to {best:g}"
+    assert found(spec, world=BASE.fork({"sum": value})) == (score, told)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, {}])
+def test_what_is_no_number_is_no_score_but_the_authors_error(value: Any) -> None:
+    with pytest.raises(RewardError, match=r"sum is .*, which is no number"):
+        found({"scaled": {"path": "sum"}}, world=BASE.fork({"sum": value}))
+    with pytest.raises(RewardError, match="sum is absent, which is no number"):
+        found({"scaled": {"path": "sum"}})
 
 
 def test_a_path_that_is_gone_has_changed() -> None:

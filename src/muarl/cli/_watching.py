@@ -9,30 +9,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from muarl import __version__
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._standing import Course, written
 from muarl.errors import SetupError
 from muarl.observe import Observation, RunLog
 from muarl.observe.sinks import Sinks
-from muarl.observe.sinks.sinks import require_sinks
 from muarl.observe.words import plain_words
 from muarl.scheduler import Observer
-from muarl.spec import RunSpec
+from muarl.spec import Located, RunSpec
 from muarl.spec.base import Spec
+from muarl.train.packages import sink_findings
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
+from muarl.version import __version__
 
 Progress = LiveProgress | PlainProgress | Silent
 
 
-def require_watching(args: argparse.Namespace, spec: RunSpec) -> None:
+def require_watching(args: argparse.Namespace, run: Located[RunSpec]) -> None:
     """Look whether what `--otel` and the run's sinks need is there, before anything is written.
 
     Raises:
-        SetupError: It is not installed, or no collector answers.
+        SpecError: A sink is not installed; names its place in the run file.
+        SetupError: What `--otel` needs is not, or no collector answers.
     """
-    require_sinks(spec.sinks)
+    run.refuse(sink_findings(run.spec))
     if not args.otel:
         return
     try:

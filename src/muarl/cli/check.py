@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,9 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
 from muarl.cli._printable import in_one_line
 from muarl.cli._problems import in_lines
+from muarl.cli._provided import as_json as plugins_as_json
+from muarl.cli._provided import in_words as plugins_in_words
+from muarl.cli._provided import named_plugins
 from muarl.cli._telling import erase_step, remark, show_step
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
@@ -90,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
     """
     try:
         run_file = None
+        beside: list[Located[Any]] = []  # what is named with the domain, and may name plug-ins
         first, *overlays = args.spec
         if args.fix:
             _fix(args.spec)
@@ -101,21 +105,24 @@ def run(args: argparse.Namespace) -> int:
                 return 0
         if not first.is_dir() and kind_of(first) == "run":
             run_file = run_of(args)
+            beside = [run_file]
         elif not first.is_dir() and kind_of(first) == "synth":
             synth = load_synth(*args.spec, settings=args.settings)
             run_file = Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
+            beside = [synth]
         else:
             if not first.is_dir() and kind_of(first) == "grid":
                 grid = load_grid(first)
                 run_file = load_run(grid.resolve(grid.spec.run))
+                beside = [grid, run_file]
             if overlays or args.settings:
                 what = f"{first} is no run file; only a run or synth file has something over it"
                 remark(f"muarl check: error: {what}")
                 return 2
         named = first if run_file is None else run_file.resolve(run_file.spec.domain)
         if named.is_file() and kind_of(named) == "suite":
-            return _suite(load_suite_spec(named), run_file, args)
-        return _domain(load_domain_spec(named), run_file, args)
+            return _suite(load_suite_spec(named), run_file, beside, args)
+        return _domain(load_domain_spec(named), run_file, beside, args)
     except SpecError as error:
         if not args.json:
             raise
@@ -125,15 +132,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _domain(
-    located: Located[DomainSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+    located: Located[DomainSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    args: argparse.Namespace,
 ) -> int:
     if args.offline:
-        return _offline(located, run_file, as_json=args.json)
-    return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)
+        return _offline(located, run_file, beside, as_json=args.json)
+    return _prove(located, run_file, beside, args.limit, args.fuzz, as_json=args.json)
 
 
 def _suite(
-    located: Located[SuiteSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+    located: Located[SuiteSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    args: argparse.Namespace,
 ) -> int:
     """One domain after another, and then the run that they are for."""
     if run_file is not None:
@@ -142,7 +155,7 @@ def _suite(
     domains = {path: load_domain_spec(path) for path in paths.values()}
     splits = {name: splits_of(domains[path]) for name, path in paths.items()}
     located.refuse(member_findings(located.spec, splits))
-    code = max([_domain(domain, None, args) for domain in domains.values()])
+    code = max([_domain(domain, None, [located, *beside], args) for domain in domains.values()])
     if run_file is not None and code == 0 and not args.offline:
         from muarl.suite import load_domain_of
         from muarl.train.run_domain import refuse_unfit
@@ -169,7 +182,11 @@ def _fix(paths: Sequence[Path]) -> None:
 
 
 def _offline(
-    located: Located[DomainSpec], run_file: Located[RunSpec] | None, *, as_json: bool
+    located: Located[DomainSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    *,
+    as_json: bool,
 ) -> int:
     files = load_task_files(located)
     if run_file is not None:
@@ -177,11 +194,14 @@ def _offline(
     if problems := _of_speech(located, files):
         raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)
+    named = named_plugins([located, *beside, *files])
     if as_json:
-        answer(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
+        said = {"domain": located.spec.id, "sound": True, "findings": []}
+        answer(json.dumps({**said, "plugins": plugins_as_json(named)}))
     else:
         count = 1 + len(files) + (run_file is not None)
-        answer(f"{located.spec.id}: specs are valid ({count} files, {tasks} tasks in them)")
+        lines = [f"{located.spec.id}: specs are valid ({count} files, {tasks} tasks in them)"]
+        answer("\n".join([*lines, *plugins_in_words(named)]))
     return 0
 
 
@@ -202,6 +222,7 @@ def _of_speech(located: Located[DomainSpec], files: Sequence[Located[TasksFile]]
 def _prove(
     located: Located[DomainSpec],
     run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
     limit: int | None,
     fuzz: int,
     *,
@@ -251,11 +272,16 @@ def _prove(
         erase_step()
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
-    answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+    tasks = [task for split in proof.tasks for task in domain.tasks(split)]
+    named = named_plugins([located, *beside], tasks)
+    if as_json:
+        answer(json.dumps({**_as_json(proof), "plugins": plugins_as_json(named)}))
+    else:
+        answer(_in_words(proof, plugins_in_words(named)))
     return 0 if proof.sound else 1
 
 
-def _in_words(proof: Proof) -> str:
+def _in_words(proof: Proof, plugins: Iterable[str] = ()) -> str:
     tasks = ", ".join(f"{split} {count}" for split, count in proof.tasks.items())
     lines = [
         f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
@@ -263,6 +289,7 @@ def _in_words(proof: Proof) -> str:
     ]
     if proof.user_tools:
         lines.append(f"  the user's tools: {', '.join(proof.user_tools)}")
+    lines += plugins
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
     for name, means in proof.floor.items():

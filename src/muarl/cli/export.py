@@ -3,16 +3,17 @@
 `--what episodes` gives a row for each episode, with its conversation as chat messages; `--what
 samples` a row for each token sequence, with loss mask, sampler log-probs, advantage and policy
 versions, for trainers; of a synthesis only of what was kept. `--what dialogues` gives those that
-`muarl synth` kept, as trainers of chat models read them: `messages` and `tools`, with provenance, licence and what each stood. `--what inspect` writes a log
-of inspect_ai, of one phase, which `inspect view` shows. docs/records.md and
-docs/synthesis.md describe every column. Parquet and datasets need the extra
+`muarl synth` kept, as trainers of chat models read them: `messages` and `tools`, with provenance, licence and what each stood. `--what trl` gives
+samples as TRL's SFTTrainer reads them, `--what prompts` the beginnings of dialogues as TRL's GRPOTrainer
+and verl read prompts. `--what inspect` writes a log of inspect_ai, of one phase, which `inspect view`
+shows. docs/records.md, docs/bridges.md and docs/synthesis.md describe every column. Parquet and datasets need the extra
 `export`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +23,7 @@ from typing import get_args
 from muarl.cli._answer import answer
 from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
+from muarl.data.export.for_trainers import prompt_rows, trl_rows
 from muarl.data.export.rows import Row, advantages, episode_rows, sample_rows
 from muarl.errors import SetupError
 from muarl.record import Episode, EpisodeKey, StoredEpisodes
@@ -30,6 +32,17 @@ from muarl.spec.grpo import Baseline
 
 _MARKERS = {"jsonl": None, "parquet": None, "hf": "dataset_info.json"}
 """Form to the file by which its folder is known; None: the form is one file."""
+
+_ROWS: Mapping[str, Callable[[Iterable[Episode], Mapping[EpisodeKey, float]], Iterator[Row]]] = {
+    "episodes": episode_rows,
+    "samples": sample_rows,
+    "trl": trl_rows,
+    "prompts": prompt_rows,
+}
+"""What is exported to what makes its rows of episodes and advantages."""
+
+_OF_TOKENS = ("samples", "trl")
+"""Rows of token sequences: there is none of a fault, nor of what a synthesis refused."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--what",
-        choices=("episodes", "samples", "dialogues", "inspect"),
+        choices=(*_ROWS, "dialogues", "inspect"),
         default="episodes",
         help="default: episodes",
     )
@@ -66,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if args.what == "inspect":
         return _export_inspect(args, episodes)
     write = _writer(args)  # a library that is missing is said before anything is read
-    refused = _refused(args.runs) if args.what == "samples" else set()
+    refused = _refused(args.runs) if args.what in _OF_TOKENS else set()
     chosen = _Chosen(episodes, args.min_reward, refused)
     rows = _dialogues(args, chosen) if args.what == "dialogues" else _rows(args, episodes, chosen)
     reads = files_of(args.runs)
@@ -74,8 +87,9 @@ def run(args: argparse.Namespace) -> int:
         args.out, overwrite=args.overwrite, marker=_MARKERS[args.format], reads=reads
     ) as fresh:
         count = write(rows, fresh)
-    credit = "" if args.what == "dialogues" else _credit(args.runs[0])
-    answer(f"{count} {args.what} in {args.out}{chosen.left_out(args.what)}{credit}")
+    credit = "" if args.what in ("dialogues", "prompts") else _credit(args.runs[0])
+    counted = "samples" if args.what in _OF_TOKENS else args.what
+    answer(f"{count} {counted} in {args.out}{chosen.left_out(args.what)}{credit}")
     return 0
 
 
@@ -110,8 +124,7 @@ def _export_inspect(args: argparse.Namespace, episodes: StoredEpisodes) -> int:
 
 def _rows(args: argparse.Namespace, episodes: StoredEpisodes, chosen: _Chosen) -> Iterator[Row]:
     advantage = advantages(episodes.heads(), args.baseline or _baseline(args.runs[0]))
-    make = episode_rows if args.what == "episodes" else sample_rows
-    return make(chosen, advantage)
+    return _ROWS[args.what](chosen, advantage)
 
 
 def _dialogues(args: argparse.Namespace, chosen: _Chosen) -> Iterator[Row]:
@@ -205,6 +218,6 @@ class _Chosen:
             parts.append(f"{self._unkept} dialogues that were not kept")
         if self._below:
             parts.append(f"{self._below} episodes earned less than {self._min_reward:g}")
-        if self._faults and what == "samples":
+        if self._faults and what in _OF_TOKENS:
             parts.append(f"{self._faults} faults have nothing to learn from")
         return f"; left out: {', '.join(parts)}" if parts else ""

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     )
 
     played = run_of_synth(synth)
-    require_watching(args, played.spec)
+    require_watching(args, played)
     tell("reading the domain and its tasks")
     domain = anyio.run(ready_synth, synth, played)
     out = args.out or Path("runs") / name_of_run(args)
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             plan=plan_of_synth(synth.spec),
             reads=[*files_of_run(played), *files_of_synth(synth)],
-            content=anyio.run(content_of_run, domain, played.spec),
+            content=anyio.run(content_of_run, domain, played),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, played.spec, otel=args.otel, beside=[synth.spec]) as (

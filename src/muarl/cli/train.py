@@ -97,14 +97,14 @@ def _train(
 
     spec = located.spec
     refuse_for_many(located, ranks)
-    require_watching(args, spec)
+    require_watching(args, located)
     located.refuse(package_findings(spec))
     model = located.resolve(spec.model.path) if spec.model.path else None
     anyio.run(partial(require_engine, spec, model, trains=spec.grpo is not None))
     if ranks.is_first:
         tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
-    content = anyio.run(content_of_run, domain, spec)
+    content = anyio.run(content_of_run, domain, located)
     refuse_other_runs(spec, content, ranks)
     with ExitStack() as held:
         if ranks.is_first:

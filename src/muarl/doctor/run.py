@@ -48,6 +48,7 @@ async def needs_of_run(run: Located[RunSpec]) -> list[Finding]:
     found = [_extra(extra) for extra in _extras(run.spec)]
     if all(each.state is State.OK for each in found):
         found += [await _engine(run)]
+    found += [_extra(sink.name) for sink in run.spec.sinks]
     endpoints = {(each.url, each.model): each for each in _endpoints(run)}
     return found + [await _endpoint(each) for each in endpoints.values()]
 

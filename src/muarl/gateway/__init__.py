@@ -1,4 +1,4 @@
-"""A local OpenAI-compatible endpoint in front of a policy."""
+"""A local OpenAI-compatible endpoint between agents and the policy, with a key for each episode."""
 
-from muarl.gateway.server import Gateway as Gateway
-from muarl.gateway.server import open_gateway as open_gateway
+from muarl.gateway.line import Line as Line
+from muarl.gateway.line import WireError as WireError

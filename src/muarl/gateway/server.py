@@ -1,210 +1,250 @@
-"""A local HTTP server that answers `/v1/models` and `/v1/chat/completions` from a policy.
+"""One listener for all episodes of a run that ask for it: chat completions, responses, and tools over MCP.
 
-It listens on the loopback address only and asks every caller for the run's key. Bodies have a cap,
-errors are typed JSON, and a client that hangs up cancels its request down to the engine.
-
-aiohttp's server is asyncio-only, so this adapter is too.
+It listens on the loopback only. Each episode has a key of its own, which dies with its dialogue; what a
+request may say, how much, how slowly, and how many of them at once, is bounded; errors are typed JSON,
+and a client that hangs up cancels its request down to the engine.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hmac
-import itertools
+import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Self
 
 import anyio
 import msgspec
 from aiohttp import web
 
-from muarl.errors import PolicyError, SetupError
-from muarl.gateway.wire import (
-    BadRequest,
-    ChatRequest,
-    completion,
-    read_messages,
-    read_request,
-    read_tools,
-)
-from muarl.policy import GenerateRequest, Policy
-from muarl.policy.flaws import sound_message
-from muarl.render import Renderer
+from muarl.gateway import chat, mcp, responses
+from muarl.gateway.asked import Asked, as_offered
+from muarl.gateway.guest import Guest
+from muarl.gateway.line import Line, WireError
+from muarl.http.listening import HOST, asyncio_only, listening
+from muarl.record import Turn
 
-_HOST = "127.0.0.1"
+MODEL = "policy"
+"""The only model there is."""
 _MAX_BODY = 4 << 20
-_GOODBYE_S = 1.0
-"""Seconds that requests may still take when the gateway closes."""
+_BODY_S = 20.0
+"""Seconds that a client may take to send the body of a request."""
+_READ_S = 60.0
+"""Seconds that a client may take to read the events of an answer."""
 
 logger = logging.getLogger(__name__)
 
 
-class Gateway(msgspec.Struct, frozen=True):
-    """Where it listens.
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where one episode's agent finds the policy, and the domain's tools.
 
     Attributes:
-        url: Base URL, `http://127.0.0.1:41000/v1`.
-        key: Bearer key that every request must carry.
+        url: Base URL of the OpenAI-compatible endpoint, `http://127.0.0.1:41000/v1`.
+        mcp_url: URL of the domain's tools, as an MCP server over streamable HTTP.
+        key: What both ask for, as `Authorization: Bearer KEY`. Of this episode alone, and worthless
+            once its dialogue is over.
+        model: The policy's name.
     """
 
     url: str
+    mcp_url: str
     key: str
+    model: str = MODEL
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The key, as clients of MCP send it."""
+        return {"Authorization": f"Bearer {self.key}"}
 
     def __repr__(self) -> str:
-        return f"Gateway({self.url})"
+        return f"Endpoint({self.url})"
 
 
-@asynccontextmanager
-async def open_gateway(
-    policy: Policy,
-    renderer: Renderer,
-    *,
-    model: str,
-    context_tokens: int,
-    key: str | None = None,
-    port: int = 0,
-) -> AsyncIterator[Gateway]:
-    """Serve until the block ends.
+class Gateway:
+    """Listens from the first need on, until whoever has entered it has left."""
 
-    Args:
-        policy: Answers.
-        renderer: Of the policy's model.
-        model: Name that clients ask for.
-        context_tokens: Prompt and completion together.
-        key: Bearer key; None makes a fresh one.
-        port: 0 takes a free one.
+    def __init__(self, *, body_s: float = _BODY_S) -> None:
+        """Prepare; nothing listens yet.
 
-    Raises:
-        SetupError: On trio, or the port is taken.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        raise SetupError(
-            "the gateway runs on asyncio only. Start it with anyio.run(main, backend='asyncio')."
-        ) from None
-    key = key or secrets.token_urlsafe(32)
-    answers = _Answers(policy, renderer, model, context_tokens)
-    app = web.Application(client_max_size=_MAX_BODY, middlewares=[_typed_errors, _guard(key)])
-    app.router.add_get("/v1/models", answers.models)
-    app.router.add_post("/v1/chat/completions", answers.chat)
-    runner = web.AppRunner(
-        app, handler_cancellation=True, access_log=None, shutdown_timeout=_GOODBYE_S
-    )
-    await runner.setup()
-    try:
+        Args:
+            body_s: Seconds that a client may take to send the body of a request.
+        """
+        self._body_s = body_s
+        self._holders = 0
+        self._guests: dict[bytes, Guest] = {}
+        self._listening = AsyncExitStack()
+        self._port = 0
+        self._opening = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._holders += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._holders -= 1
+        if not self._holders:
+            self._port, held = 0, self._listening.pop_all()
+            await held.aclose()
+
+    @asynccontextmanager
+    async def admitted(self, line: Line) -> AsyncIterator[Endpoint]:
+        """A key for a dialogue, while the block is open; then it is dead, and nothing under way.
+
+        Raises:
+            SetupError: On trio.
+        """
+        async with self._opening:
+            if not self._port:
+                asyncio_only("the endpoint for agents (context.endpoint)")
+                self._port = await self._listening.enter_async_context(listening(self._app()))
+        key = secrets.token_urlsafe(32)
+        guest = self._guests[_digest(key)] = Guest(line)
+        place = f"http://{HOST}:{self._port}"
         try:
-            await web.TCPSite(runner, _HOST, port).start()
-        except OSError as error:
-            raise SetupError(
-                f"the gateway cannot listen on {_HOST}:{port}: {error.strerror}. "
-                "Name another port, or 0 for a free one."
-            ) from error
-        yield Gateway(f"http://{_HOST}:{runner.addresses[0][1]}/v1", key)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
+            yield Endpoint(f"{place}/v1", f"{place}/mcp", key)
+        finally:
+            del self._guests[_digest(key)]
+            await guest.leave()
 
+    def _app(self) -> web.Application:
+        app = web.Application(client_max_size=_MAX_BODY, middlewares=[_typed_errors])
+        app.router.add_get("/v1/models", self._for_guests(_models))
+        app.router.add_get("/v1/models/{model}", self._for_guests(_model))
+        app.router.add_post("/v1/chat/completions", self._for_guests(self._chat))
+        app.router.add_post("/v1/responses", self._for_guests(self._responses))
+        app.router.add_post("/mcp", self._for_guests(self._mcp))
+        app.router.add_route("*", "/{other:.*}", self._for_guests(_nothing))
+        return app
 
-class _Answers:
-    def __init__(self, policy: Policy, renderer: Renderer, model: str, context_tokens: int) -> None:
-        self._policy = policy
-        self._renderer = renderer
-        self._model = model
-        self._context_tokens = context_tokens
-        self._numbers = itertools.count(1)
+    def _for_guests(self, handler: _ForGuest) -> Callable[[web.Request], Awaitable[Any]]:
+        """Let nobody in without a key.
 
-    async def models(self, _request: web.Request) -> web.Response:
-        model = {"id": self._model, "object": "model", "created": 0, "owned_by": "muarl"}
-        return _json(200, {"object": "list", "data": [model]})
+        Keys are looked up by their hashes: how long that takes says nothing about a key.
+        """
 
-    async def chat(self, request: web.Request) -> web.Response:
-        asked = read_request(await request.read())
-        if asked.model != self._model:
-            raise BadRequest(
-                f"no model {asked.model!r} here, only {self._model!r}",
-                code="model_not_found",
-                status=404,
-            )
-        number = next(self._numbers)
-        wanted = self._to_policy(asked, number)
-        vocab_size = self._renderer.tokenizer.vocab_size
-        generation = await sound_message(self._policy, wanted, vocab_size)
-        turn = sum(message.role == "assistant" for message in wanted.history)
-        message = self._renderer.parse(generation.token_ids, wanted.prompt_ids, turn=turn)
-        answer = completion(
-            message,
-            generation,
-            model=self._model,
-            number=number,
-            prompt_tokens=len(wanted.prompt_ids),
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            given = request.headers.get("Authorization", "")
+            guest = self._guests.get(_digest(given.removeprefix("Bearer ")))
+            if guest is None:
+                raise WireError(
+                    "send the key of a dialogue that goes on, as `Authorization: Bearer <key>`",
+                    code="invalid_api_key",
+                    status=401,
+                )
+            return await handler(request, guest)
+
+        return guarded
+
+    async def _chat(self, request: web.Request, guest: Guest) -> web.StreamResponse:
+        with guest.at_work():
+            asked = chat.read_request(await self._body(request), guest.line.temperature)
+            turn = await _say(guest, asked)
+        form: Any = {"model": MODEL, "number": next(guest.numbers)}
+        if asked.stream:
+            return await _told(request, chat.events(turn, usage=asked.usage, **form))
+        return _json(200, chat.answer(turn, **form))
+
+    async def _responses(self, request: web.Request, guest: Guest) -> web.StreamResponse:
+        temperature = guest.line.temperature
+        with guest.at_work():
+            body = await self._body(request)
+            asked, told = responses.read_request(body, temperature, guest.conversations)
+            turn = await _say(guest, asked)
+        number = next(guest.numbers)
+        guest.keep(responses.response_id(number), [*told, turn.message])
+        form: Any = {"model": MODEL, "number": number, "temperature": temperature}
+        if asked.stream:
+            return await _told(request, responses.events(turn, asked, **form))
+        return _json(200, responses.answer(turn, asked, **form))
+
+    async def _mcp(self, request: web.Request, guest: Guest) -> web.StreamResponse:
+        with guest.at_work():
+            return await mcp.answer(request, await self._body(request), guest.line, self._port)
+
+    async def _body(self, request: web.Request) -> bytes:
+        with anyio.move_on_after(self._body_s):
+            return await request.read()
+        raise WireError(
+            f"the rest of the request did not come within {self._body_s:g} s",
+            code="request_timeout",
+            status=408,
         )
-        return _json(200, answer)
 
-    def _to_policy(self, asked: ChatRequest, number: int) -> GenerateRequest:
-        messages = read_messages(asked)
-        prompt = self._renderer.start(messages, read_tools(asked))
-        room = self._context_tokens - len(prompt)
-        if room < 1:
-            raise BadRequest(
-                f"the prompt has {len(prompt)} tokens; prompt and completion together may have "
-                f"{self._context_tokens}",
-                code="context_length_exceeded",
-            )
-        cap = asked.max_completion_tokens or asked.max_tokens or room
-        return GenerateRequest(
-            prompt_ids=prompt,
-            dialogue=f"gateway:{number}",
-            seed=secrets.randbits(63) if asked.seed is None else asked.seed,
-            max_tokens=min(cap, room),
-            temperature=1.0 if asked.temperature is None else asked.temperature,
-            stop_token_ids=self._renderer.stop_token_ids,
-            history=tuple(messages),
+
+_ForGuest = Callable[[web.Request, Guest], Awaitable[web.StreamResponse]]
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+async def _say(guest: Guest, asked: Asked) -> Turn:
+    if asked.model != MODEL:
+        raise WireError(
+            f"no model {asked.model[:80]!r} here, only {MODEL!r}",
+            code="model_not_found",
+            status=404,
         )
+    tools = as_offered(asked.tools, guest.line.tools)
+    return await guest.line.say(asked.messages, tools, asked.max_tokens)
 
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+async def _models(_request: web.Request, _guest: Guest) -> web.StreamResponse:
+    return _json(200, {"object": "list", "data": [_ABOUT]})
 
 
-def _guard(key: str) -> Any:
-    """Let nobody in without the key."""
-    expected = f"Bearer {key}".encode()
+async def _model(request: web.Request, _guest: Guest) -> web.StreamResponse:
+    if request.match_info["model"] != MODEL:
+        raise WireError(f"no such model here, only {MODEL!r}", code="model_not_found", status=404)
+    return _json(200, _ABOUT)
 
-    @web.middleware
-    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, expected):
-            raise BadRequest(
-                "send the gateway's key as `Authorization: Bearer <key>`",
-                code="invalid_api_key",
-                status=401,
-            )
-        return await handler(request)
 
-    return guard
+async def _nothing(request: web.Request, _guest: Guest) -> web.StreamResponse:
+    known = request.path in ("/mcp", "/v1/chat/completions", "/v1/responses")
+    raise WireError(
+        "there are POST /v1/chat/completions, POST /v1/responses, GET /v1/models and POST /mcp",
+        code="method_not_allowed" if known else "not_found",
+        status=405 if known else 404,
+    )
+
+
+_ABOUT = {"id": MODEL, "object": "model", "created": 0, "owned_by": "muarl"}
+
+
+async def _told(request: web.Request, events: Iterable[bytes]) -> web.StreamResponse:
+    """The answer as events. It is whole before the first of them comes, so that an error has its status."""
+    headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+    response = web.StreamResponse(headers=headers)
+    with anyio.move_on_after(_READ_S):
+        await response.prepare(request)
+        await response.write(b"".join(events))
+        await response.write_eof()
+    return response
 
 
 @web.middleware
-async def _typed_errors(request: web.Request, handler: _Handler) -> web.StreamResponse:
+async def _typed_errors(request: web.Request, handler: Any) -> web.StreamResponse:
     try:
-        return await handler(request)
-    except BadRequest as error:
-        return _error(error.status, error.code, str(error))
-    except PolicyError as error:
-        return _error(503, "policy_failed", str(error))
-    except web.HTTPException as error:  # aiohttp's own: no such route, body too large
+        answered: web.StreamResponse = await handler(request)
+        return answered
+    except WireError as error:
+        return _error(error.status, error.code, str(error), again=error.again)
+    except web.HTTPException as error:  # aiohttp's own: body too large
         return _error(error.status, error.reason.lower().replace(" ", "_"), error.reason)
     except Exception:  # the boundary: a bug answers one client and is logged, with its traceback
         logger.exception("the gateway could not answer %s %s", request.method, request.path)
         return _error(500, "internal_error", "the gateway failed; its log says why")
 
 
-def _error(status: int, code: str, message: str) -> web.Response:
+def _error(status: int, code: str, message: str, *, again: bool = False) -> web.Response:
+    """An error. Clients that would try again of their own accord are told whether it is of use."""
     kind = "invalid_request_error" if status < 500 else "server_error"
-    return _json(status, {"error": {"message": message, "type": kind, "code": code}})
+    response = _json(
+        status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    )
+    response.headers["x-should-retry"] = "true" if again else "false"
+    return response
 
 
 def _json(status: int, body: Any) -> web.Response:

@@ -12,6 +12,7 @@ from muarl.record.episode import PredicateResult as PredicateResult
 from muarl.record.episode import Turn as Turn
 from muarl.record.episode import Usage as Usage
 from muarl.record.episode import UserReply as UserReply
+from muarl.record.episode import changes_of as changes_of
 from muarl.record.journal import JournalWriter as JournalWriter
 from muarl.record.journal import Stored as Stored
 from muarl.record.journal import read_at as read_at

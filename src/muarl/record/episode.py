@@ -14,10 +14,10 @@ from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.record.sample import Sample
 from muarl.world import Change
 
-RECORD_VERSION = 5
+RECORD_VERSION = 6
 """2: what a user called on a device of her own. 3: perturbations. 4: tokens of a user who is a
-model. 5: agents with loops of their own; agents behind an endpoint, whose tokens are unknown. What reads
-5 reads all before."""
+model. 5: agents with loops of their own; agents behind an endpoint, whose tokens are unknown. 6: which of
+several calls changed what. What reads 6 reads all before."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
@@ -132,7 +132,8 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
             its guard threw away.
         calls: What she called on her own device before she said it; the policy sees none of it.
         results: What her tools answered, in call order.
-        changes: What her calls changed in the world.
+        changes: What her calls changed in the world, call by call.
+        per_call: How many of `changes` each call made, in call order; see `changes_of`.
         perturbed: Kinds of perturbation that made `text` of what she meant to say.
         meant: What that was; "" if nothing was perturbed.
         shows: Tools that the agent is shown from here on, beside those it knew.
@@ -147,6 +148,7 @@ class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     changes: list[Change] = []
+    per_call: list[int] = []
     perturbed: tuple[str, ...] = ()
     meant: str = ""
     shows: tuple[str, ...] = ()
@@ -190,7 +192,8 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
         policy_version: Weights that sampled its first token; the sample's spans know the others.
         results: Tool results, in call order.
         reply: The user's answer, if the message went to the user.
-        changes: What the policy's calls changed in the world during this turn.
+        changes: What the policy's calls changed in the world during this turn, call by call.
+        per_call: How many of `changes` each call made, in the order of `results`; see `changes_of`.
         usage: Of a model behind an endpoint. Its tokens are unknown: the sample has none of this turn.
         made: The calls that `results` answer, where an agent's own loop made others than the message's.
         told: What the user was told, where an agent's own loop told her other words than the message's.
@@ -208,16 +211,42 @@ class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     usage: Usage | None = None
     made: list[ToolCall] | None = None
     told: str | None = None
+    per_call: list[int] = []
 
     @property
     def calls(self) -> Sequence[ToolCall]:
         """The calls that were made, or begun to be made, in order."""
         return self.message.tool_calls if self.made is None else self.made
 
+    def answered(self, result: ToolResult, changes: Sequence[Change]) -> None:
+        """Note what a call was answered, and what it changed."""
+        self.results.append(result)
+        self.changes += changes
+        self.per_call.append(len(changes))
+
     @property
     def said(self) -> str:
         """What the policy said to the user, or beside its calls."""
         return self.message.content if self.told is None else self.told
+
+
+def changes_of(made: Turn | UserReply, call: int) -> list[Change] | None:
+    """What one of its calls changed; None where that is not on record.
+
+    It is not of a call without an answer. Records of version 5 and before have what all calls of a message
+    changed together.
+
+    Example:
+        Three changes, and `per_call` is `[1, 0, 2]`: the first is the first call's, the others the third's.
+    """
+    if call >= len(made.results):
+        return None
+    if len(made.results) == 1 or not made.changes:
+        return made.changes
+    if len(made.per_call) != len(made.results):
+        return None
+    start = sum(made.per_call[:call])
+    return made.changes[start : start + made.per_call[call]]
 
 
 class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

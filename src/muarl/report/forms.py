@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from muarl.messages import ToolCall, ToolResult
-from muarl.record import Episode, Sample, Turn, UserReply
+from muarl.record import Episode, Sample, Turn, UserReply, changes_of
 from muarl.record.learned import Learned
 from muarl.report.rows import verdict
 from muarl.world import Change
@@ -68,9 +68,9 @@ def _turn(turn: Turn) -> dict[str, Any]:
     return {
         "text": turn.said,
         "reasoning": turn.message.reasoning,
-        "calls": _calls(turn.calls, turn.results),
+        "calls": _calls(turn.calls, turn),
         "reply": None if turn.reply is None else _reply(turn.reply),
-        "changes": [_change(change) for change in turn.changes],
+        "changes": _together(turn),
         "finish": turn.finish_reason,
         "version": turn.policy_version,
         "sample": turn.sample,
@@ -87,16 +87,28 @@ def _reply(reply: UserReply) -> dict[str, Any]:
         "act": reply.act,
         "knobs": reply.knobs,
         "breaches": reply.breaches,
-        "calls": _calls(reply.calls, reply.results),
-        "changes": [_change(change) for change in reply.changes],
+        "calls": _calls(reply.calls, reply),
+        "changes": _together(reply),
     }
 
 
-def _calls(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[dict[str, Any]]:
-    return [_call(call, result) for call, result in zip_longest(calls, results)]
+def _calls(calls: Sequence[ToolCall], made: Turn | UserReply) -> list[dict[str, Any]]:
+    return [
+        _call(call, result, changes_of(made, number))
+        for number, (call, result) in enumerate(zip_longest(calls, made.results))
+    ]
 
 
-def _call(call: ToolCall | None, result: ToolResult | None) -> dict[str, Any]:
+def _together(made: Turn | UserReply) -> list[dict[str, str]]:
+    """What its calls changed, where the record does not say which of them."""
+    if all(changes_of(made, number) is not None for number in range(len(made.results))):
+        return []
+    return [_change(change) for change in made.changes]
+
+
+def _call(
+    call: ToolCall | None, result: ToolResult | None, changes: Sequence[Change] | None
+) -> dict[str, Any]:
     """A call with its answer; either may be missing in a dialogue that was cut."""
     return {
         "name": call.name if call else result.name if result else "",
@@ -105,6 +117,7 @@ def _call(call: ToolCall | None, result: ToolResult | None) -> dict[str, Any]:
         "raw": call.raw if call else "",
         "result": result.content if result else None,
         "is_error": bool(result and result.is_error),
+        "changes": None if changes is None else [_change(change) for change in changes],
     }
 
 

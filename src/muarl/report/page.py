@@ -21,14 +21,15 @@ from muarl.record.learned import FILE as LEARNED
 from muarl.record.learned import read_learned
 from muarl.record.placing import placed
 from muarl.record.saving import saving
+from muarl.report.catalogue import catalogue
 from muarl.report.differing import differing_settings
 from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
 from muarl.report.html_page import html_page
-from muarl.report.run_folder import RunFolder, read_run_folder
+from muarl.report.run_folder import RunFolder, read_run_folder, sound
 from muarl.report.tokens import token_texts
 
 _SCRIPTS = (
-    "dom.js", "charts.js", "summary.js", "evaluations.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
+    "dom.js", "charts.js", "summary.js", "evaluations.js", "users.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
     "compare.js", "episodes.js", "embedded.js", "page.js",
 )  # fmt: skip
 _GENERATOR = b'<meta name="generator" content="muarl">'
@@ -113,6 +114,9 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
                 "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
                 "floors": folder.lines["floor"],
                 "grid": folder.grid(),
+                "users": folder.lines["users"],
+                "perturbed": folder.lines["perturbed"],
+                "observed": folder.lines["observed"],
                 "table": found.table,
                 "systems": found.systems,
                 "toolsets": found.toolsets,
@@ -126,7 +130,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
     return html_page(
         f"{title} · muarl report",
         _SCRIPTS,
-        {"runs": runs, "settings": settings},
+        {"runs": runs, "settings": settings, **catalogue()},
         packs=packs,
     )
 
@@ -143,7 +147,7 @@ def _names(folders: Sequence[RunFolder]) -> list[str]:
     depth = 1
     while len({part[-depth:] for part in parts}) < len(parts):
         depth += 1
-    return ["/".join(part[-depth:]) for part in parts]
+    return [sound("/".join(part[-depth:])) for part in parts]
 
 
 def about(folder: RunFolder, domain: str) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def about(folder: RunFolder, domain: str) -> dict[str, Any]:
     """
     spec = folder.spec
     return {
-        "name": folder.path.resolve().name,
+        "name": folder.name,
         "domain": str(domain or spec.get("domain") or "unknown domain"),
         "seed": str(spec.get("seed", 0)),
         "engine": _engine(spec),

@@ -12,7 +12,6 @@ aiohttp's server is asyncio-only, so this is too.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import logging
 import secrets
@@ -27,7 +26,8 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from muarl.errors import MuarlError, RecordError, SetupError
+from muarl.errors import MuarlError, RecordError
+from muarl.http.listening import HOST, asyncio_only, listening
 from muarl.own_folder import own_folder
 from muarl.record import read_at
 from muarl.record.learned import FILE as LEARNED
@@ -39,11 +39,10 @@ from muarl.report.page import about
 from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
-_HOST = "127.0.0.1"
-_GOODBYE_S = 1.0
 _MOST_ROWS = 500
 _LOOK_S = 1.0
 """Seconds between two looks at a journal that may grow."""
+_READING_S = 60.0
 
 _SCRIPTS = (
     "dom.js",
@@ -86,12 +85,7 @@ async def open_view(
         RecordError: The folder is no run, or a file in it is damaged.
         SetupError: On trio, or the port is taken.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        raise SetupError(
-            "muarl view runs on asyncio only. Start it with anyio.run(main, backend='asyncio')."
-        ) from None
+    asyncio_only("muarl view")
     token = token or secrets.token_urlsafe(24)
     folder = await anyio.to_thread.run_sync(read_run_folder, run_folder)
     with own_folder() as place:
@@ -100,30 +94,12 @@ async def open_view(
             async with anyio.create_task_group() as tasks:
                 view = _View(folder, index)
                 tasks.start_soon(view.follow)
-                async with _listening(view.application(token), port) as bound:
-                    yield f"http://{_HOST}:{bound}/{token}/"
+                advice = "choose another with --port"
+                async with listening(view.application(token), port, advice=advice) as bound:
+                    yield f"http://{HOST}:{bound}/{token}/"
                 tasks.cancel_scope.cancel()
         finally:
             index.close()
-
-
-@asynccontextmanager
-async def _listening(app: web.Application, port: int) -> AsyncIterator[int]:
-    runner = web.AppRunner(
-        app, handler_cancellation=True, access_log=None, shutdown_timeout=_GOODBYE_S
-    )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, _HOST, port).start()
-        except OSError as error:
-            raise SetupError(
-                f"cannot listen on port {port}: {error.strerror}; choose another with --port"
-            ) from error
-        yield runner.addresses[0][1]
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
 
 
 class _View:
@@ -133,6 +109,7 @@ class _View:
         self._folder = folder
         self._index = index
         self._problem = ""
+        self._read_on = anyio.Event()
         self._texts: dict[int, str] = {}
         self._learned: tuple[float, dict[str, Learned]] = (0.0, {})
 
@@ -152,6 +129,8 @@ class _View:
                 self._problem = ""
             except (RecordError, OSError) as error:
                 self._problem, found = str(error), False
+            self._read_on.set()
+            self._read_on = anyio.Event()
             if not found:
                 await anyio.sleep(_LOOK_S)
 
@@ -176,6 +155,9 @@ class _View:
     async def _episode(self, request: web.Request) -> web.Response:
         if not (key := request.query.get("id", "")):
             raise BadQuestion("say which episode: ?id=PHASE/ITERATION/TASK/SAMPLE")
+        with anyio.move_on_after(_READING_S):
+            while self._index.progress < 1 and not self._index.has(key):
+                await self._read_on.wait()  # a link may be opened before all of the journal is read
         return _json(await anyio.to_thread.run_sync(self._open, key))
 
     def _open(self, key: str) -> dict[str, Any]:
@@ -244,7 +226,7 @@ def _guarded(token: str) -> Any:
         first = (
             request.raw_path.removeprefix("/").partition("/")[0].encode("utf-8", "surrogateescape")
         )
-        if request.headers.getall("Host", []) not in ([f"{_HOST}:{port}"], [f"localhost:{port}"]):
+        if request.headers.getall("Host", []) not in ([f"{HOST}:{port}"], [f"localhost:{port}"]):
             response: web.StreamResponse = web.Response(status=421, text="not the host you ask for")
         elif not hmac.compare_digest(first, expected):
             response = web.Response(status=404, text="use the address that `muarl view` printed")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,6 +31,9 @@ from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain
 from muarl.user import User
 from muarl.waits import Gates
+
+if TYPE_CHECKING:
+    from muarl.gateway.server import Gateway
 
 _MAX_PROCESSES = 32
 """A tool server of tens of megabytes for each live dialogue: a gigabyte or two."""
@@ -67,6 +71,14 @@ def spread_keys(
     keys = episode_keys(tasks, run_seed=run_seed, phase=phase, group_size=rounds)
     chosen = sorted(keys, key=lambda key: key.sample)[:count]
     return sorted(chosen, key=lambda key: place[key.task_id])
+
+
+def _new_gateway() -> Gateway:
+    from muarl.gateway.server import (
+        Gateway,  # what it is made of is loaded only where it may be needed
+    )
+
+    return Gateway()
 
 
 class DialogueRunner:
@@ -123,7 +135,8 @@ class DialogueRunner:
         self.load = load
         self._users_drawn_in = users_drawn_in
         self._user_model = user_model
-        self._dialogue = Dialogue if loop is None else partial(LedDialogue, loop)
+        self._gateway = None if loop is None else _new_gateway()
+        self._dialogue = Dialogue if loop is None else partial(LedDialogue, loop, self._gateway)
         self._perturb = perturb if perturb is not None and perturb.rates else None
         at_once = limits.at_once
         self._gates = Gates(Gate(at_once.messages), Gate(at_once.replies), Gate(at_once.calls))
@@ -141,9 +154,14 @@ class DialogueRunner:
             return _MAX_PROCESSES
         return given
 
-    def sharing(self) -> AbstractAsyncContextManager[None]:
-        """As `Domain.sharing`."""
-        return self._domain.sharing()
+    @asynccontextmanager
+    async def sharing(self) -> AsyncIterator[None]:
+        """As `Domain.sharing`; agents with loops of their own share a gateway likewise."""
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self._domain.sharing())
+            if self._gateway is not None:
+                await held.enter_async_context(self._gateway)
+            yield
 
     async def __call__(self, plan: EpisodePlan) -> Episode:
         key, observer = plan.key, self._observer

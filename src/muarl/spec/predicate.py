@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, model_validator
 from muarl.spec.base import EnvName, PythonRef, Spec
 from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
+from muarl.spec.plugged import PluggedPredicate
 from muarl.spec.url import EndpointUrl
 from muarl.spoken import MAX_CHARS, tokens
 
@@ -56,6 +57,27 @@ class WorldAt(ValueTest):
     path: str
     """Dotted path into the world, `orders.K41.status`. A key that holds dots may be in quotes,
     `prices."v1.2"`."""
+
+
+class Scaled(Spec):
+    """How good a number in the final world is, as a share of the way from `worst` to `best`.
+
+    `(value - worst) / (best - worst)`, and 0 or 1 beyond them. No number there, or one that is not
+    finite, is a fault of the predicate.
+    """
+
+    path: str
+    """Dotted path into the world, `environment.return`."""
+    worst: float = 0.0
+    """The value that earns 0."""
+    best: float = 1.0
+    """The value that earns 1; it may be the smaller one."""
+
+    @model_validator(mode="after")
+    def _a_range(self) -> Scaled:
+        if self.worst == self.best:
+            raise ValueError(f"worst and best are both {self.best:g}; a share needs two values")
+        return self
 
 
 class SqlValue(ValueTest):
@@ -255,6 +277,8 @@ class PredicateSpec(Spec):
     """The final world equals the world after the task's gold calls."""
     world: WorldAt | None = None
     """The value at a path of the final world."""
+    scaled: Scaled | None = None
+    """How good a number at a path of the final world is."""
     sql: SqlValue | None = None
     """What a query of the final world gives."""
     called: Called | None = None
@@ -275,6 +299,8 @@ class PredicateSpec(Spec):
     """What an LLM decides, with a quote."""
     python: PythonSpec | None = None
     """What a function of the domain decides."""
+    plugin: PluggedPredicate | None = None
+    """What an installed package decides: `{name: options}`; see docs/plugins.md."""
     all: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
     """Every one of these holds: the lowest score."""
     any: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
@@ -343,7 +369,7 @@ def _key(field: str) -> str:
 def _telling(value: Any) -> Iterator[str]:
     """What tells a predicate from others of its kind."""
     match value:
-        case WorldAt():
+        case WorldAt() | Scaled():
             yield value.path
         case SqlValue():
             yield " ".join(value.query.split())
@@ -359,6 +385,8 @@ def _telling(value: Any) -> Iterator[str]:
             yield repr(value.criterion)
         case PythonSpec():
             yield value.function
+        case PluggedPredicate():
+            yield value.name
         case PredicateSpec():
             yield value.name
         case Weighted():

@@ -9,7 +9,7 @@ from pathlib import Path
 from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
-from muarl.spec.named_files import no_file
+from muarl.spec.named_files import no_file, no_python
 from muarl.spec.run import RunSpec
 from muarl.spec.user_model import UserModelSpec
 
@@ -38,6 +38,8 @@ def run_findings(
         trains: Say what no policy could learn from; dialogues alone go with it.
     """
     yield from domain_findings(run.domain, folder)
+    if run.rollout.loop is not None and (missing := no_python(folder, run.rollout.loop)):
+        yield Finding(("rollout", "loop"), missing)
     at = None if without_weights else folder
     yield from _model(run.model.path, run, (), _OF_THE_MODEL, at)
     if run.user_model is not None:

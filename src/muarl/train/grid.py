@@ -16,14 +16,8 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.grid import (
-    Contamination,
-    GridFound,
-    Played,
-    compare,
-    contamination,
-    played,
-)
+from muarl.evaluate.contamination import Contamination, contamination
+from muarl.evaluate.grid import GridFound, Played, compare, played
 from muarl.evaluate.held_out import evaluation_tasks
 from muarl.observe import Counters
 from muarl.record import Episode, JournalWriter, read_journal
@@ -35,26 +29,20 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import (
-    Player,
-    by_agents,
-    by_endpoint,
-    counting,
-    endpoint_client,
-    open_stored_user,
-    player,
-    stored_user,
-)
+from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
+from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
-from muarl.train.ready import (
-    files_of_run,
-    knows_training,
-    refuse_trained_tasks,
-    require_engine,
-    require_room,
-)
+from muarl.train.ready import files_of_run, require_engine, require_room
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
+from muarl.train.run_loop import loop_of
+from muarl.train.trained_before import (
+    contamination_of,
+    other_than_seed,
+    refuse_trained_tasks,
+    training_of,
+)
+from muarl.train.users_measured import log_users
 
 RESULT = "grid.json"
 """Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
@@ -111,7 +99,24 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
             await require_engine(run.spec, model)
             refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
+    grid.refuse(_other_trainings(grid))
     return domain
+
+
+def _other_trainings(grid: Located[GridSpec]) -> Iterator[Finding]:
+    """Policies whose weights of several seeds are not of one kind of training, as far as is known."""
+    for name, policy in grid.spec.policies.items():
+        runs = [training_of(folder) for folder in _folders(grid, policy)]
+        known = [run for run in runs if run is not None]
+        where = ("policies", name, "model" if policy.model is not None else "cold_start")
+        if len(known) > 1 and (other := other_than_seed(known)):
+            message = (
+                "its seeds are to be trainings of one kind, and differ in more than the seed: "
+                f"{'; '.join(other[:3])}. Make them policies of their own"
+            )
+            yield Finding(where, message)
+        elif len({run.spec.seed for run in known}) < len(known):
+            yield Finding(where, "two of its folders hold a training with the same seed")
 
 
 def tasks_of_grid(domain: Domain, run: RunSpec) -> list[TaskSpec]:
@@ -199,7 +204,7 @@ async def play_grid(
             episodes: defaultdict[str, dict[int, list[Episode]]] = defaultdict(dict)
             seen: dict[str, dict[str, Any]] = {}
             for seed in spec.every_seed:
-                async with _player(domain, run.spec, grid, policy, seed) as who:
+                async with _player(domain, run, grid, policy, seed) as who:
                     for user_name, user in spec.users.items():
                         before = None if counters is None else counters.snapshot()
                         of_seed = f", seed {seed}" if spec.seeds else ""
@@ -217,6 +222,7 @@ async def play_grid(
                             load=who.load,
                             users_drawn_in=_USERS,
                             user_model=user_model,
+                            loop=who.loop,
                         )
                         keys = episode_keys(
                             tasks,
@@ -242,6 +248,9 @@ async def play_grid(
                             about = {"policy": policy_name, "user": user_name, "seed": seed}
                             folder.log("observed", **about, **observed)
             for user_name, by_seed in episodes.items():
+                of_cell = (episode for of_seed in by_seed.values() for episode in of_seed)
+                about = {"policy": policy_name, "user": user_name}
+                log_users(folder, domain, of_cell, spec.seed, **about)
                 found[policy_name, user_name] = played(
                     by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
                 )
@@ -262,14 +271,9 @@ def _contamination(
     evaluated: int,
 ) -> Contamination:
     """What of the tasks a policy was trained on; rules were trained on nothing."""
-    if policy.chat is not None:
+    if policy.chat is not None or policy.plugin is not None:
         return contamination(evaluated, None)
-    models = _folders(grid, policy)
-    if not all(map(knows_training, models)):
-        return contamination(evaluated, None)
-    found = (refuse_trained_tasks(run, domain, model) for model in models)
-    pairs = {task for seen in found if seen is not None for task in seen.pairs}
-    return contamination(evaluated, len(pairs))
+    return contamination_of(run, domain, _folders(grid, policy))
 
 
 def as_json(
@@ -296,14 +300,23 @@ def as_json(
 
 @asynccontextmanager
 async def _player(
-    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec, seed: int
+    domain: Domain,
+    located: Located[RunSpec],
+    grid: Located[GridSpec],
+    policy: GridPolicySpec,
+    seed: int,
 ) -> AsyncIterator[Player]:
+    run, loop = located.spec, loop_of(located)
     folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
+    if policy.plugin is not None:
+        async with by_package(run, policy.plugin, loop=loop) as who:
+            yield who
+        return
     if policy.chat is not None:
-        yield by_endpoint(domain, run, policy.chat, judged=True)
+        yield by_endpoint(domain, run, policy.chat, judged=True, loop=loop)
         return
     if folder is not None:
-        async with player(domain, run, grid.resolve(folder)) as who:
+        async with player(domain, run, grid.resolve(folder), loop) as who:
             yield who
     elif expert is not None:
         yield by_agents(
@@ -312,6 +325,7 @@ async def _player(
             lambda task, key: domain.expert(
                 task, expert.imperfections, generator(key.run_seed, str(key), "expert")
             ),
+            loop,
         )
     else:
         assert trivial is not None  # a policy is of exactly one kind

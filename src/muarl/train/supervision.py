@@ -129,6 +129,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
         on_episode=at.progress.advance,
         observer=at.observation,
         crew=at.crew,
+        loop=at.loop,
     )
     success = summarise(episodes).success
     whose = "expert dialogues verified" if spec.file is None else f"dialogues of {spec.file}"

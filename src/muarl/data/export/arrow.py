@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from muarl.data.export.rows import Row
 from muarl.record.saving import saving
 
-What = Literal["episodes", "samples", "dialogues"]
+What = Literal["episodes", "samples", "dialogues", "trl", "prompts"]
 
 _ROWS_PER_BATCH = 256
 """Rows in memory at once, and in one row group: some megabytes of tokens."""
@@ -30,6 +30,18 @@ _IDENTITY = [
     ("split", pa.string()),
     ("outcome", pa.string()),
 ]
+_SAMPLE = [
+    *_IDENTITY,
+    ("part", pa.int64()),
+    ("reward", pa.float64()),
+    ("advantage", pa.float64()),
+]
+_EXTRA_INFO = pa.struct(
+    [
+        ("index", pa.int64()),
+        *((name, pa.string()) for name in ("split", "task_id", "task_hash", "persona", "tools")),
+    ]
+)
 _RESULTS = pa.list_(
     pa.struct(
         [
@@ -109,12 +121,25 @@ SCHEMAS: dict[What, Any] = {
             ("verification", _VERIFICATION),
         ]
     ),
+    "trl": pa.schema(
+        [
+            *_SAMPLE,
+            ("input_ids", pa.list_(pa.int32())),
+            ("labels", pa.list_(pa.int32())),
+        ]
+    ),
+    "prompts": pa.schema(
+        [
+            ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+            ("data_source", pa.string()),
+            ("ability", pa.string()),
+            ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+            ("extra_info", _EXTRA_INFO),
+        ]
+    ),
     "samples": pa.schema(
         [
-            *_IDENTITY,
-            ("part", pa.int64()),
-            ("reward", pa.float64()),
-            ("advantage", pa.float64()),
+            *_SAMPLE,
             ("token_ids", pa.list_(pa.int32())),
             ("loss_mask", pa.list_(pa.bool_())),
             ("sampler_logprobs", pa.list_(pa.float64())),

@@ -60,7 +60,7 @@ def sample_rows(
         for part, sample in enumerate(episode.samples):
             if sample.spans:
                 yield {
-                    **_identity(episode),
+                    **identity(episode),
                     "part": part,
                     "reward": episode.reward,
                     "advantage": advantage.get(episode.key),
@@ -74,7 +74,7 @@ def episode_rows(
     """A row for each episode, faults included, with its conversation as chat messages."""
     for episode in episodes:
         yield {
-            **_identity(episode),
+            **identity(episode),
             "task_hash": episode.task_hash,
             "content_hash": episode.content_hash,
             "fault": episode.fault,
@@ -93,7 +93,8 @@ def episode_rows(
         }
 
 
-def _identity(episode: Episode) -> Row:
+def identity(episode: Episode) -> Row:
+    """The columns that say which episode a row is of."""
     key = episode.key
     return {
         "run_seed": key.run_seed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,27 +9,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from muarl.errors import SetupError
-from muarl.observe.sinks.sink import Sink, figures_of
+from muarl.figures import Sink
+from muarl.observe.sinks.opened import OpenedSink
+from muarl.observe.sinks.sink import figures_of
 from muarl.observe.sinks.tensorboard import TensorboardSink
 from muarl.observe.sinks.trackio import TrackioSink
 from muarl.observe.sinks.wandb import WandbSink
 from muarl.spec.sinks import SinkSpec
 
 _log = logging.getLogger(__name__)
-
-
-def require_sinks(specs: Iterable[SinkSpec]) -> None:
-    """Look whether what sinks need is installed, before anything is written.
-
-    Raises:
-        SetupError: Something is not.
-    """
-    for spec in specs:
-        if importlib.util.find_spec(spec.name) is None:
-            raise SetupError(
-                f"the sink {spec.name!r} needs {spec.name}. Install it with "
-                f"`pip install 'muarl[{spec.name}]'`"
-            )
 
 
 class Sinks:
@@ -55,7 +42,6 @@ class Sinks:
         Raises:
             SetupError: One cannot be opened: it is not installed, or its service refuses us.
         """
-        require_sinks(self._specs)
         try:
             for spec in self._specs:
                 self._sinks[spec.name] = self._opened(spec)
@@ -96,6 +82,8 @@ class Sinks:
     def _opened(self, spec: SinkSpec) -> Sink:
         if spec.wandb is not None:
             return WandbSink(spec.wandb, self._folder, self._config)
+        if spec.plugin is not None:
+            return OpenedSink(spec.plugin, self._folder, self._config)
         if spec.trackio is not None:
             return TrackioSink(spec.trackio, self._folder, self._config)
         return TensorboardSink(self._folder)

@@ -79,7 +79,7 @@ function turnView(turn, index, episode, strips) {
     turn.text && h("div", { class: "said" }, turn.text),
     turn.calls.map(callView));
   return [agent,
-    turn.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, turn.calls.length > 1 ? `world changed by these ${turn.calls.length} calls` : "world changed"), changesView(turn.changes)),
+    changedTogether(turn),
     turn.reply && replyView(turn.reply),
   ].flat().filter(Boolean);
 }
@@ -88,14 +88,14 @@ function replyView(reply) {
   const deeds = reply.calls.length > 0 && h("div", { class: "bubble user" },
     h("p", { class: "who" }, "user, on her own device; the agent sees none of it"), reply.calls.map(callView));
   return [deeds,
-    reply.changes.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed by the user"), changesView(reply.changes)),
+    changedTogether(reply),
     bubble("user", "user", actOf(reply), reply.text || h("em", {}, "(says nothing)"), reply.stop && h("em", { class: "leaves" }, " (leaves)")),
   ].filter(Boolean);
 }
 
 function tokenCount(tokens, turn) {
   const sum = turnLogprob(tokens, turn);
-  return `${turn.end - turn.start} tokens${Number.isFinite(sum) ? `, log-prob ${sum.toFixed(2)}` : ""}, version ${turn.version}`;
+  return `${turn.end - turn.start} tokens${Number.isFinite(sum) ? `, log-prob ${(Math.round(100 * sum) / 100 || 0).toFixed(2)}` : ""}, version ${turn.version}`;
 }
 
 function callView(call) {
@@ -106,7 +106,14 @@ function callView(call) {
     call.error && h("p", { class: "error" }, call.error),
     call.raw && h("pre", { class: "raw" }, call.raw),
     call.result === null ? h("p", { class: "note" }, "no answer") : h("div", { class: "result" },
-      bad && h("span", { class: "tag bad" }, "error"), h("pre", {}, call.result)));
+      bad && h("span", { class: "tag bad" }, "error"), h("pre", {}, call.result)),
+    call.changes?.length > 0 && h("div", { class: "written" }, h("p", { class: "who" }, "world changed"), changesView(call.changes)));
+}
+
+/** What the calls of a message changed, of records that do not say which of them did. */
+function changedTogether({ calls, changes }) {
+  return changes.length > 0 && h("div", { class: "written" },
+    h("p", { class: "who" }, `world changed by these ${calls.length} calls`), changesView(changes));
 }
 
 function changesView(changes) {

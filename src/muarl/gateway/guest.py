@@ -1,0 +1,76 @@
+"""Who holds a key: one episode's line, and what is under way on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import anyio
+
+from muarl.gateway.line import Line, WireError
+from muarl.messages import Message
+
+MOST_AT_ONCE = 64
+"""Requests of one episode that may be under way at once."""
+_MOST_KEPT = 1024
+"""Conversations that responses may go on from; older ones are forgotten."""
+
+
+class Guest:
+    """One episode at the gateway.
+
+    Attributes:
+        line: What its requests are answered from.
+        numbers: Of its answers.
+        conversations: By the ids of the responses that end them.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.numbers = count(1)
+        self.conversations: dict[str, list[Message]] = {}
+        self._under_way: set[anyio.CancelScope] = set()
+        self._has_left = False
+        self._none_left = anyio.Event()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While one request is answered; the end of the dialogue cancels it.
+
+        Raises:
+            WireError: Too many are, or the dialogue ended meanwhile.
+        """
+        if len(self._under_way) >= MOST_AT_ONCE:
+            raise WireError(
+                f"{MOST_AT_ONCE} requests of this episode are under way already; wait for one",
+                code="too_many_requests",
+                status=429,
+                again=True,
+            )
+        scope = anyio.CancelScope()
+        self._under_way.add(scope)
+        try:
+            with scope:
+                yield
+        finally:
+            self._under_way.discard(scope)
+            if self._has_left and not self._under_way:
+                self._none_left.set()
+        if scope.cancelled_caught:
+            raise WireError("the dialogue is over", code="dialogue_over", status=410)
+
+    def keep(self, response: str, conversation: list[Message]) -> None:
+        """Remember a conversation, for requests that go on from it."""
+        self.conversations[response] = conversation
+        if len(self.conversations) > _MOST_KEPT:
+            del self.conversations[next(iter(self.conversations))]
+
+    async def leave(self) -> None:
+        """Cancel what is under way, and wait until it has ended."""
+        self._has_left = True
+        for scope in self._under_way:
+            scope.cancel()
+        if self._under_way:
+            with anyio.CancelScope(shield=True):
+                await self._none_left.wait()
