@@ -186,7 +186,7 @@ def play(folder: Path, single: Path, mixture: Path, seed: int, *, tasks: int) ->
         cells[policy, user].append(episode)
     return {
         "iterations": iterations,
-        "cells": {names: played(episodes).trials for names, episodes in cells.items()},
+        "cells": {names: played({seed: episodes}).trials for names, episodes in cells.items()},
     }
 
 
