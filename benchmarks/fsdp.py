@@ -151,6 +151,7 @@ def main() -> None:
     parser.add_argument("--own", type=int, default=200)
     parser.add_argument("--sampled", type=float, default=0.3)
     parser.add_argument("--max-tokens", type=int, default=700)
+    parser.add_argument("--ranks", type=int, nargs="+", default=list(SIZES))
     parser.add_argument(
         "--into", type=Path, help="a rank's: where the first one leaves its results"
     )
@@ -165,7 +166,7 @@ def main() -> None:
     figures: dict[str, float] = {}
     other = outcomes(args, ALONE, args.max_tokens // 2)
     figures["loss_gap_1"], figures["gradient_gap_1"] = _gaps(other, one)
-    for size in SIZES:
+    for size in args.ranks:
         say(f"{size} ranks")
         found = by_ranks(args, size)
         figures[f"loss_gap_{size}"], figures[f"gradient_gap_{size}"] = _gaps(found, one)

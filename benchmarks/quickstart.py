@@ -5,6 +5,8 @@
 Runs the quickstart on three training seeds that were not used for tuning, each in a process of its own, then
 an ablation on the first of them, then samples with the embedded engine and with vLLM. The last line
 is one JSON object.
+
+`--small` makes runs of seconds, to see that everything works; their figures mean nothing.
 """
 
 from __future__ import annotations
@@ -55,6 +57,19 @@ def spec_file(folder: Path, name: str, **changes: Any) -> Path:
     return path
 
 
+def small(spec: RunSpec) -> dict[str, Any]:
+    """Changes that make a run one of seconds, which shows that all works and no more."""
+    assert spec.cold_start is not None
+    assert spec.grpo is not None
+    few = {"iterations": 1, "tasks_per_iteration": 2, "lr_decay_iterations": 0}
+    return {
+        "cold_start": spec.cold_start.model_copy(update={"episodes": 32, "steps": 4}),
+        # With a divergence, groups that all earned the same are learned from as well.
+        "grpo": spec.grpo.model_copy(update={**few, "kl_coef": 0.01}),
+        "eval": spec.eval.model_copy(update={"episodes": 8}),
+    }
+
+
 def evaluation(run: Path, phase: str, temperature: float) -> dict[str, Any] | None:
     """The last evaluation of a phase."""
     found = None
@@ -99,12 +114,12 @@ def seed_row(run: Path, cost: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def ablation(folder: Path, both: dict[str, Any]) -> dict[str, Any]:
+def ablation(folder: Path, both: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Base, cold start only, RL only, both, on the first seed."""
-    seed = SEEDS[0]
+    changes = {"seed": SEEDS[0], **changes, "cold_start": None}
     base_run, rl_run = folder / "base", folder / "rl_only"
-    train(spec_file(folder, "base", seed=seed, cold_start=None, grpo=None), base_run)
-    train(spec_file(folder, "rl_only", seed=seed, cold_start=None), rl_run)
+    train(spec_file(folder, "base", **{**changes, "grpo": None}), base_run)
+    train(spec_file(folder, "rl_only", **changes), rl_run)
     table = {
         "base": share(evaluation(base_run, "cold", 1.0)),
         "cold_start_only": both["success_cold"],
@@ -120,13 +135,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="only the last line on stdout")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--skip", nargs="*", default=[], choices=["ablation", "engines"])
+    parser.add_argument("--small", action="store_true", help="see that it works")
     args = parser.parse_args()
+    changes = small(load_run(SPEC).spec) if args.small else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = {}
         for seed in args.seeds:
             run = folder / f"seed{seed}"
-            rows[seed] = seed_row(run, train(spec_file(folder, f"seed{seed}", seed=seed), run))
+            rows[seed] = seed_row(
+                run, train(spec_file(folder, f"seed{seed}", seed=seed, **changes), run)
+            )
             say(f"seed {seed}: {json.dumps(rows[seed])}")
         worst_low = min(row["success_final"][1] for row in rows.values())
         best_high = max(row["success_cold"][2] for row in rows.values())
@@ -143,7 +162,7 @@ def main() -> None:
             "seeds": rows,
         }
         if "ablation" not in args.skip:
-            result["ablation"] = ablation(folder, rows[args.seeds[0]])
+            result["ablation"] = ablation(folder, rows[args.seeds[0]], changes)
             say(f"ablation: {json.dumps(result['ablation'])}")
         if "engines" not in args.skip:
             from engines import sampled_tokens_per_s

@@ -59,13 +59,13 @@ def ideal_s(chains: Sequence[float], slots: int) -> float:
     return max(free)
 
 
-async def run_one(dialogues: int, slots: int, seed: int) -> dict[str, Any]:
+async def run_one(dialogues: int, slots: int, seed: int, mean_s: float) -> dict[str, Any]:
     """The figures of one size."""
     desk = await ScriptedDesk.load()
     keys = desk.keys(dialogues, seed=seed, phase="bench")
     limits = Limits(concurrency=slots, deadline_s=3600)
     await desk.runner()(EpisodePlan(keys[0]))  # builds the tool server, imports what is lazy
-    desk.mean_s = MEAN_S
+    desk.mean_s = mean_s
     solved = 0
     with tempfile.TemporaryDirectory() as folder, JournalWriter(Path(folder) / "j") as journal:
         calm_collector()  # as every verb of the command line does that runs dialogues
@@ -108,18 +108,20 @@ def main() -> None:
     parser.add_argument("--dialogues", type=int, default=DIALOGUES)
     parser.add_argument("--concurrency", type=int, help="dialogues live at once (default: all)")
     parser.add_argument("--growth", type=int, nargs="*", default=GROWTH, help="further sizes")
+    parser.add_argument("--mean-s", type=float, default=MEAN_S, help="seconds of a message")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="only the last line on stdout")
     args = parser.parse_args()
     if not args.growth:
         slots = args.concurrency or args.dialogues
-        found = anyio.run(run_one, args.dialogues, slots, args.seed)
+        found = anyio.run(run_one, args.dialogues, slots, args.seed, args.mean_s)
         print(json.dumps(found))
         return
     sizes = []
     for dialogues in sorted({*args.growth, args.dialogues}):
         slots = args.concurrency or dialogues
         arguments = [f"--dialogues={dialogues}", f"--concurrency={slots}", f"--seed={args.seed}"]
+        arguments.append(f"--mean-s={args.mean_s}")
         sizes.append(in_a_process_of_its_own([*arguments, "--growth"]))
         print(json.dumps(sizes[-1]), file=sys.stderr)
     (at_size,) = (found for found in sizes if found["dialogues"] == args.dialogues)

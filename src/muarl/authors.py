@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, walk_tb
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
-
-import anyio
 
 PACKAGES = "muarl_domain_"
 """What the names of packages begin with that stand for the folders of domains."""
+
+_installed: set[str] = set()
+"""Installed packages that are an author's as well: those that provide plug-ins."""
 
 RAISED = BaseException
 """What a boundary around an author's code catches: anything; see `let_others_pass`."""
@@ -74,9 +75,9 @@ def _asyncio_cancels() -> bool:
         task = asyncio.current_task()
     except RuntimeError:  # no asyncio here
         return False
-    if task is None or task.cancelling():
+    if task is None or task.cancelling() or "anyio" not in sys.modules:
         return True
-    return anyio.current_effective_deadline() == -math.inf
+    return bool(sys.modules["anyio"].current_effective_deadline() == -math.inf)
 
 
 @contextmanager
@@ -125,6 +126,27 @@ def place(error: BaseException) -> str:
     )
 
 
+def frames_of_hers(frame: FrameType | None) -> Iterator[FrameType]:
+    """Frames of a domain's code, or a plug-in's, in a stack that runs, from the innermost on."""
+    while frame is not None:
+        if _is_hers(frame):
+            yield frame
+        frame = frame.f_back
+
+
+def place_of(frame: FrameType | None) -> str:
+    """The line at which a frame is, ` (tasks.py:76, in generate)`; "" of None."""
+    if frame is None:
+        return ""
+    code = frame.f_code
+    return f" ({shown_file(code.co_filename)}:{frame.f_lineno}, in {code.co_name})"
+
+
+def _is_hers(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.startswith(PACKAGES) or name.partition(".")[0] in _installed
+
+
 def _place_elsewhere(error: BaseException) -> str:
     """The same for code that no domain names, such as a server that a test builds."""
     for frame, _ in reversed(list(_frames(error.__traceback__))):
@@ -148,9 +170,14 @@ def _said_by_author(error: BaseException) -> BaseException:
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameSummary, bool]]:
-    """Frames from the outermost on, and whether each is in a file of a domain."""
+    """Frames from the outermost on, and whether each is in a file of a domain or a plug-in."""
     for summary, (frame, _) in zip(extract_tb(trace), walk_tb(trace), strict=True):
-        yield summary, str(frame.f_globals.get("__name__", "")).startswith(PACKAGES)
+        yield summary, _is_hers(frame)
+
+
+def is_written_by_an_author(module: str) -> None:
+    """Take an installed package, by one of its modules, for an author's code like a domain's own."""
+    _installed.add(module.partition(".")[0])
 
 
 def shown_file(filename: str) -> str:

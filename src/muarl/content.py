@@ -15,6 +15,7 @@ from typing import Any
 from muarl.domain_files import files_of
 from muarl.messages import ToolSpec
 from muarl.spec import DomainSpec, TaskSpec
+from muarl.spec.plugged import versions_of
 from muarl.world import Change, World, diff, plain
 
 _ELSEWHERE: Any = {
@@ -24,7 +25,15 @@ _ELSEWHERE: Any = {
 }
 """Fields of a domain's file that no dialogue and no reward follows from, or that are parts below."""
 
-_HASHED = ("files", "tables", "base world", "tool schemas", "user's tool schemas", "task content")
+_HASHED = (
+    "files",
+    "tables",
+    "base world",
+    "tool schemas",
+    "user's tool schemas",
+    "task content",
+    "loop",
+)
 
 
 def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
@@ -43,7 +52,19 @@ def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
         "files": files_of(spec, folder),
         "tables": {name: hashed(statement) for name, statement in base.schema.items()},
         "base world": {key: hashed(plain(value)) for key, value in base.items()},
+        **plugins_of(spec),
     }
+
+
+def plugins_of(*specs: Any) -> dict[str, Any]:
+    """The part `plug-ins` of a table, where specs name any: who provides them, in which version."""
+    versions = versions_of(*specs)
+    return {"plug-ins": versions} if versions else {}
+
+
+def predicates_of(task: TaskSpec) -> list[Any]:
+    """What of a task may name plug-ins."""
+    return [task.reward, task.training_reward, task.metrics]
 
 
 def schemas_of(tools: Iterable[ToolSpec], user_tools: Iterable[ToolSpec] = ()) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Domain:
         self.located = located
         self.spec = located.spec
         self.folder = located.path.parent
-        self._python = PythonFolder(located)
+        self._python = PythonFolder(located, located.spec.id)
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._users = Users(located)
@@ -238,23 +238,28 @@ class Domain:
             SpecError: World or tasks cannot be had, or the folder holds too much.
             ToolServerError: The tool server does not start.
         """
+        tasks = {split: self.tasks(split) for split in splits}
+        judged = [content.predicates_of(task) for of_split in tasks.values() for task in of_split]
         return {
             **self._shared_content(),
+            **content.plugins_of(self.spec, judged),
             **content.schemas_of(await self.tools(), await self.user_tools()),
-            **content.tasks_of({split: self.tasks(split) for split in splits}),
+            **content.tasks_of(tasks),
         }
 
     def content_hash(self, task: TaskSpec) -> str:
         """Hash of all that a dialogue of a task, and its reward, follow from in this domain.
 
         What lies outside the domain's folder is not in it, such as a package that its Python imports
-        or a server at a URL, but the tools' schemas are in every episode.
+        or a server at a URL, but the tools' schemas are in every episode. Of packages that provide
+        plug-ins the version is in it.
 
         Raises:
             SpecError: The domain's folder holds too much.
         """
         self._content_hash = self._content_hash or content.hashed(self._shared_content())
-        return content.hashed([self._content_hash, task.content_hash])
+        plugins = content.plugins_of(content.predicates_of(task))
+        return content.hashed([self._content_hash, task.content_hash, *filter(None, [plugins])])
 
     def _shared_content(self) -> dict[str, Any]:
         if self._content is None:

@@ -3,6 +3,7 @@
 MuarlError
 ├── SpecError              your file: every problem with path:line:column and what to do
 ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
+│   └── PluginError        a plug-in that no package provides, two provide, or that is broken
 ├── EpisodeError           recorded on the episode as data; never cancels a sibling
 │   ├── PolicyError        the engine or endpoint that samples the policy failed
 │   ├── AgentError         an agent's own loop raised, or broke its contract
@@ -82,6 +83,10 @@ class SpecError(MuarlError):
 
 class SetupError(MuarlError):
     """The machine lacks something; the message ends with the command that mends it."""
+
+
+class PluginError(SetupError):
+    """A plug-in cannot be had: nobody provides it, two packages do, or whoever does is broken."""
 
 
 class EpisodeError(MuarlError):

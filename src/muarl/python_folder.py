@@ -1,4 +1,4 @@
-"""Python that a domain's file names: imported from its folder, and blamed on its author."""
+"""Python that a spec names: imported from the folder where it is, and blamed on its author."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from muarl.authors import PACKAGES, RAISED, blame, let_others_pass, place
 from muarl.errors import MuarlError, SpecError
-from muarl.spec import DomainSpec, Located
+from muarl.spec import Located
 from muarl.spec.explain import in_words
 
 _CALLED: dict[tuple[str | int, ...], str] = {
@@ -27,20 +28,27 @@ _CALLED: dict[tuple[str | int, ...], str] = {
 
 
 class PythonFolder:
-    """Imports a domain's own Python, as modules of a package that stands for its folder."""
+    """Imports an author's own Python, as modules of a package that stands for its folder."""
 
-    def __init__(self, located: Located[DomainSpec]) -> None:
+    def __init__(self, located: Located[Any], name: str, folder: Path | None = None) -> None:
+        """Prepare; nothing is imported yet.
+
+        Args:
+            located: The spec that names the Python.
+            name: Of whom it is, in the package's name.
+            folder: Where the Python is; None: that of the spec's file.
+        """
         self._located = located
-        folder = located.path.parent.resolve()
+        folder = (folder or located.path.parent).resolve()
         tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
-        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', located.spec.id)}_{tag}"
+        self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', name)}_{tag}"
         if self._package not in sys.modules:
             package = types.ModuleType(self._package)
             package.__path__ = [str(folder)]
             sys.modules[self._package] = package
 
     def load(self, reference: str, loc: tuple[str | int, ...]) -> Any:
-        """Resolve `file.py:name`, which the domain's file names at `loc`.
+        """Resolve `file.py:name`, which the spec names at `loc`.
 
         Raises:
             SpecError: No such file or name, or importing it raised.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,21 @@ def test_shards_are_exported_together(muarl: InProcess, rollout: Path, tmp_path:
     path = tmp_path / "all.jsonl"
     ending = muarl("export", rollout, rollout, "--out", path)
     assert ending.out == f"10 episodes in {path}\n", "an episode that is in two journals is one"
+
+
+@pytest.mark.parametrize("verb", ["export", "users", "report", "overlap"])
+def test_an_episode_that_is_torn_is_left_out_and_that_is_said(
+    verb: str, muarl: InProcess, rollout: Path, tmp_path: Path
+) -> None:
+    journal = rollout / "episodes.journal"
+    os.truncate(journal, journal.stat().st_size - 7)
+    torn = f"muarl: {journal}: its last record is torn, and left out"
+    out = () if verb == "users" else ("--out", tmp_path / "x")
+    other = (rollout,) if verb == "overlap" else ()
+    ending = muarl(verb, rollout, *other, *out)
+    assert any(line.startswith(torn) for line in ending.lines), ending.lines
+    if verb == "export":
+        assert ending.out.startswith("9 episodes in")
 
 
 # Bad input.

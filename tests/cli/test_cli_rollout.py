@@ -218,8 +218,9 @@ def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_ac
     file: str, old: str, new: str, says: str, run_file: Path, out: Path
 ) -> None:
     domain = load_domain(run_file.parent)
-    spec = load_run(run_file).spec
-    content = anyio.run(content_of_run, domain, spec)
+    run = load_run(run_file)
+    spec = run.spec
+    content = anyio.run(content_of_run, domain, run)
     RunFolder.create(out, spec, resume=False, overwrite=False, content=content)
     again = partial(RunFolder.create, out, spec, resume=True, overwrite=False)
     assert again(content=content).accepted == []
@@ -227,7 +228,7 @@ def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_ac
     spoil(run_file.parent / file, old, new)
     for name in [name for name in sys.modules if name.startswith(PACKAGES)]:
         del sys.modules[name]  # as in a new process
-    now = anyio.run(content_of_run, load_domain(run_file.parent), spec)
+    now = anyio.run(content_of_run, load_domain(run_file.parent), run)
     with pytest.raises(
         SetupError, match=r"the domain is not the one .* --accept-changes"
     ) as caught:

@@ -10,6 +10,7 @@ import pytest
 from bad_input import InProcess
 from goal_kit import CANCEL, shop
 
+from muarl.goals import apart
 from muarl.http.chat_client import ChatClient, ChatReply
 from muarl.spec import load_domain_spec, load_tasks_file
 
@@ -83,6 +84,35 @@ def test_what_is_not_there_is_named(
     muarl: InProcess, words: list[str], code: int, why: str
 ) -> None:
     muarl("tasks", "shop", "--out", "x.yaml", *words).refuses(code, why)
+
+
+ENDLESS = {
+    "goal": ("goals.py", 'return Wish(\n        ask="cancel"', "in cancel)"),
+    "tool": ("tools.py", 'order["status"] = "cancelled"', "in cancel)"),
+}
+
+
+@pytest.mark.parametrize("where", ENDLESS)
+def test_a_loop_without_an_end_is_blamed_on_its_line(
+    where: str, muarl: InProcess, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "_ENDLESS_S", 0.3)
+    monkeypatch.setattr(apart, "_LAST_S", 0.1)
+    file, before, name = ENDLESS[where]
+    code = folder / "shop" / file
+    text = code.read_text()
+    ended = folder / "ended"  # by the test, or the loop would spin until the last test is over
+    loop = f"while not __import__('os').path.exists({str(ended)!r}): pass"
+    assert before in text
+    indent = " " * (4 if where == "goal" else 8)
+    code.write_text(text.replace(before, f"{loop}\n{indent}{before}", 1))
+    line = next(n for n, row in enumerate(code.read_text().splitlines(), 1) if loop in row)
+    try:
+        refused = muarl("tasks", "shop", "--count", 3, "--out", "x.yaml")
+    finally:
+        ended.touch()
+    refused.refuses(2, f"has not ended within 0.3 s (shop/{file}:{line}, {name}")
+    assert not (folder / "x.yaml").exists()
 
 
 def test_a_domain_without_goals_has_none_to_make_tasks_of(muarl: InProcess, run_file: Path) -> None:

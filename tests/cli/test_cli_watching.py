@@ -57,9 +57,11 @@ def test_a_rollout_leaves_a_log_and_its_figures(
     assert log[1]["episodes"] == [str(e.key) for e in sorted(episodes, key=lambda e: e.key.sample)]
     assert log[1]["policy_version"] == 0
     assert log[2]["kept_tokens"] == observed["sampled_tokens"]
-    (metrics,) = lines(out / "metrics.jsonl")
+    metrics, users = lines(out / "metrics.jsonl")
     assert metrics.pop("observed") == observed
     assert metrics == {"kind": "rollout", "phase": "rollout", "temperature": 1.0, **found}
+    assert (users["kind"], users["phase"], users["dialogues"]) == ("users", "rollout", 5)
+    assert users["figures"]["contract"]["value"] == 1.0
 
 
 def test_a_run_that_fails_says_so_in_its_log_with_each_fault(

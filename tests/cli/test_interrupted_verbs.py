@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cold_start={"episodes": 16, "steps": 2},
     )
     located = load_run(path)
-    anyio.run(open_model, load_domain_of(located), located.spec, path, folder / "model")
+    anyio.run(open_model, load_domain_of(located), located, folder / "model")
     return folder
 
 

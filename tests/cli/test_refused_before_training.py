@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import torch
 from spec_files import spoil, write_all
 
 from muarl.cli import main
@@ -41,6 +42,11 @@ OF_ONE = (
     "the baseline of a group of one (std) is its own reward, so nothing is learned; take 2 or more, "
     "or grpo.baseline: none"
 )
+GREEDY = (
+    "at temperature 0 the policy says the likeliest and draws nothing, so nothing varies in a group "
+    "but what others do, and there is nothing to learn from; let it be above 0"
+)
+RISING = "the rate would rise until {}, and after {} the run is over, far from its peak; take fewer"
 REFUSED = [
     (
         "grpo.validation.split=train",
@@ -55,6 +61,9 @@ REFUSED = [
         "rollout.group_size=1",
         OF_ONE,
     ),
+    ("rollout.temperature=0", GREEDY),
+    ("grpo.lr_warmup_iterations=4", RISING.format(4, "3 iterations")),
+    ("cold_start={steps: 20, warmup_steps: 21}", RISING.format(21, "20 updates")),
     ("cold_start.held_out=1", "'held_out' must be less than 1, got 1"),
     ("grpo.group_size=4", "unknown field 'group_size'; did you mean 'rollout.group_size'?"),
     ("iterations=4", "unknown field 'iterations'; did you mean 'grpo.iterations'?"),
@@ -133,6 +142,24 @@ def test_a_group_of_one_goes_without_a_baseline(
 ) -> None:
     alone = ("--set", "rollout.group_size=1", "--set", "grpo.baseline=none")
     assert said(capsys, *alone, "--dry-run")[0] == 0
+
+
+def test_dialogues_alone_may_be_greedy_whatever_training_would_learn(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greedy = ("--set", "rollout.temperature=0", "--set", "rollout.group_size=1")
+    assert main(["rollout", "run.yaml", "--expert", *greedy, "--dry-run"]) == 0
+    assert "temperature: 0" in capsys.readouterr().out
+
+
+def test_a_gpu_that_is_not_there_is_missed_before_a_folder_is_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, err = said(capsys, "--set", "model.device=cuda")
+    assert code == 1
+    assert "model.device: cuda: process 0 of this machine needs a GPU of its own" in err
+    assert not (folder / "runs").exists()
 
 
 def test_files_may_stand_after_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,9 +31,9 @@ def test_the_cold_start_s_rate_warms_up_is_held_and_falls_to_a_twentieth() -> No
     assert found[30:] == sorted(found[30:], reverse=True)
 
 
-def test_a_cold_start_shorter_than_its_warm_up_is_no_trouble() -> None:
+def test_a_short_cold_start_comes_to_its_peak_where_no_warm_up_is_said() -> None:
     for schedule in ("hold", "constant", "linear", "cosine"):
-        assert rates(2, lr=3.0, schedule=schedule) == pytest.approx([0.1, 0.2])
+        assert rates(2, lr=3.0, schedule=schedule) == pytest.approx([1.5, 3.0])
 
 
 def test_the_other_schedules_are_the_textbook_s() -> None:

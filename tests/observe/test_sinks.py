@@ -42,6 +42,23 @@ LINES = [
         (LINES[1], "step", 10, {"cold_start/loss": 4.5}),
         (LINES[3], "iteration", 1, {"iteration/reward_mean": 0.25}),
         (LINES[-1], "iteration", 7, {"eval/final/T1/success/value": 0.75}),
+        (
+            {
+                "kind": "users",
+                "phase": "eval",
+                "temperature": 1.0,
+                "figures": {"asks": {"value": 0.5}},
+            },
+            "iteration",
+            7,
+            {"users/eval/T1/figures/asks/value": 0.5},
+        ),
+        (
+            {"kind": "users", "policy": "mine", "user": "hers", "dialogues": 3},
+            "iteration",
+            7,
+            {"users/mine/hers/dialogues": 3.0},
+        ),
         ({"kind": "overlap", "against": "x"}, "iteration", 7, {}),
     ],
 )

@@ -233,6 +233,10 @@ def make_run(
             ]
             for episode in episodes:
                 journal.append(episode)
+            share = msgspec.to_builtins(wilson(3, 40))
+            measured = {"contract": share, "asks": share, "no_such_figure" + hostile: share}
+            about = {"phase": phase, "temperature": temperature, "dialogues": 40, "tasks": 20}
+            lines.append({"kind": "users", **about, "faults": 0, "figures": measured})
             lines.append(
                 {
                     "kind": "eval",

@@ -75,6 +75,11 @@ async def work_with(page: Page) -> dict[str, Any]:
     seen["score"] = await text(page, ".scores")
     seen["tiles"] = await text(page, ".tiles")
     seen["whiskers"] = await count(page, ".whisker")
+    seen["users"] = await text(page, "#users")
+    seen["evaluations"] = await text(page, "#evaluations")
+    seen["changed"] = await page.ask(
+        "[...document.querySelectorAll('.call .written')].map(w => w.querySelector('.changes').textContent)"
+    )
 
     chart = "document.querySelectorAll('.charts .chart')"
     await page.ask(f"{chart}[0].focus()")
@@ -161,6 +166,7 @@ def test_every_part_is_there_and_every_chart_has_a_curve(seen):
         "Held-out success",
         "Training",
         "Evaluations in full",
+        "Users",
         "Episodes",
         "The run",
     ]
@@ -181,6 +187,20 @@ def test_the_headline_compares_before_and_after(seen):
     assert seen["whiskers"] == (2 + 3) * 2 + 2
 
 
+def test_users_have_figures_with_intervals_and_monitors(seen):
+    assert "25 contract score" in seen["users"]
+    assert "contractshare of the dialogues" in seen["users"].replace("  ", " ")
+    assert "0.075 [0.026, 0.199]" in seen["users"]
+    assert "no_such_figure" in seen["users"], "a figure of another version is not hidden"
+    assert "Collapse, watched" in seen["users"]
+    assert "flat_groupsabove 0.75" in seen["users"]
+
+
+def test_evaluations_say_why_dialogues_failed_and_what_they_took(seen):
+    assert "Why dialogues failed" in seen["evaluations"]
+    assert "What a dialogue took" in seen["evaluations"]
+
+
 def test_arrow_keys_read_all_charts_at_one_iteration(seen):
     assert seen["readings"][0].startswith("iteration 1: Reward ")
     assert seen["readings"][1].startswith("iteration 1: Turns per dialogue ")
@@ -196,6 +216,7 @@ def test_the_viewer_shows_a_whole_episode(seen):
     assert "on her own device; the agent sees none of it" in seen["hers"][0]
     assert "look" in seen["hers"][0]
     assert "gold_world" in seen["predicates"]
+    assert any("device.looked" in told for told in seen["changed"]), "beside the call"
 
 
 def test_tokens_are_marked_by_mask_and_by_logprob(seen):

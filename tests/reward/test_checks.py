@@ -263,7 +263,7 @@ def test_whatever_a_predicate_of_the_domain_raises_is_its_authors_error_with_her
 
 def test_every_kind_of_predicate_has_a_check() -> None:
     kinds = {name.removesuffix("_") for name in PredicateSpec.model_fields}
-    assert kinds == {"judge", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}
+    assert kinds == {"judge", "plugin", *verdict._CHECKS, *verdict._MADE_OF_OTHERS}
 
 
 def test_a_reward_is_its_lowest_predicate() -> None:

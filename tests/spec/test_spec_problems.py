@@ -159,7 +159,8 @@ def test_sound_files_load(folder: Path) -> None:
             (
                 "38:5: item 1 of 'reward' must be a mapping, got 'gold_world'; write a mapping with "
                 "the keys gold_world, world, sql, called, never_called, said, "
-                "never_said, count, confirmed, preceded, judge, python, all, any, share, not, weighted"
+                "never_said, count, confirmed, preceded, judge, python, plugin, all, any, share, "
+                "not, weighted"
             ),
         ),
         (
@@ -177,8 +178,8 @@ def test_sound_files_load(folder: Path) -> None:
             "  - {gold_world: true, said: {text: x}}",
             (
                 "38:5: item 1 of 'reward': give exactly one of gold_world, world, sql, called, "
-                "never_called, said, never_said, count, confirmed, preceded, judge, python, all, "
-                "any, share, not, weighted; got gold_world, said"
+                "never_called, said, never_said, count, confirmed, preceded, judge, python, "
+                "plugin, all, any, share, not, weighted; got gold_world, said"
             ),
         ),
         (

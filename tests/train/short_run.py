@@ -74,7 +74,7 @@ def ready_model() -> dict[str, str]:
     folder = Path(tempfile.mkdtemp(prefix="muarl-short-run-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     run = load_run(write_run(folder, cold_start={"episodes": 40}))
-    anyio.run(open_model, load_domain_of(run), run.spec, folder, folder / "model")
+    anyio.run(open_model, load_domain_of(run), run, folder / "model")
     return {"path": str(folder / "model")}
 
 

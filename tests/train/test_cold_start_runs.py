@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from short_run import write_run
 
+from muarl.errors import TrainError
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
 from muarl.train.loop import train
@@ -57,6 +59,12 @@ def test_a_run_says_how_it_is_computed_and_measures_what_it_holds_out(tmp_path: 
     assert 0 < lines[0]["lr"] < 1e-2
     assert any(text.startswith("attention: sdpa") for text in said)
     assert not any("lowers its loss" in text for text in said)
+
+
+def test_a_warm_up_longer_than_its_epochs_is_refused(tmp_path: Path) -> None:
+    sizes = {"steps": None, "epochs": 2, "tokens_per_step": None, "dialogues_per_step": 3}
+    with pytest.raises(TrainError, match=r"rise until 9, and 2 epochs .* are 8 updates"):
+        supervised(tmp_path, warmup_steps=9, **sizes)
 
 
 def test_many_epochs_are_warned_of(tmp_path: Path) -> None:

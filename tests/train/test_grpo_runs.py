@@ -37,9 +37,9 @@ TOLERANCE = {"embedded": 1e-4, "vllm": 1e-3, "vllm_server": 1e-3}
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[list[str]]:
     """Two servers on a model of the run's form with other weights."""
-    run = load_run(write_run(tmp_path / "other", seed=77)).spec
+    run = load_run(write_run(tmp_path / "other", seed=77))
     domain = load_domain(tmp_path / "other" / "desk")
-    anyio.run(open_model, domain, run, tmp_path, tmp_path / "model")
+    anyio.run(open_model, domain, run, tmp_path / "model")
     with vllm_servers(tmp_path / "model", 2) as urls:
         yield urls
 

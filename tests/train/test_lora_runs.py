@@ -36,11 +36,11 @@ def write_lora_run(folder: Path, **changes: Any) -> Path:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[list[str]]:
     """A server on the weights that the run begins with."""
-    run = load_run(write_lora_run(tmp_path / "other")).spec
+    run = load_run(write_lora_run(tmp_path / "other"))
     domain = load_domain(tmp_path / "other" / "desk")
-    anyio.run(open_model, domain, run, tmp_path, tmp_path / "model")
+    anyio.run(open_model, domain, run, tmp_path / "model")
     adapters = ["--enable-lora", "--max-lora-rank", "8", "--max-loras", "2"]
-    length = run.rollout.context_tokens
+    length = run.spec.rollout.context_tokens
     with vllm_servers(tmp_path / "model", max_model_len=length, arguments=adapters) as urls:
         yield urls
 

@@ -181,6 +181,24 @@ def test_an_error_of_this_rank_is_its_own_and_the_others_are_told(board: dist.St
     assert read(board, 1) == Ending(1, "failed", "SetupError: no such folder")
 
 
+def test_what_all_ranks_miss_on_a_machine_is_said_by_the_first_alone(board: dist.Store) -> None:
+    missing = SetupError("no such folder")
+    with pytest.raises(SetupError, match="no such folder"):
+        carry_out(missing, rank=0)
+    with pytest.raises(SetupError) as silent:
+        carry_out(missing, rank=1)
+    assert str(silent.value) == ""
+
+
+def test_what_only_a_later_rank_misses_it_says_itself(
+    board: dist.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_VERDICT_S", 0.05)
+    board.set("who/0", OURS.format(os.getpid()))
+    with pytest.raises(SetupError, match="process 1 of this machine needs a GPU"):
+        carry_out(SetupError("process 1 of this machine needs a GPU of its own"), rank=1)
+
+
 def test_what_is_wrong_with_files_is_no_loss_of_the_rank_that_found_it_first(
     board: dist.Store,
 ) -> None:

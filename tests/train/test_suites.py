@@ -68,6 +68,7 @@ def test_a_run_trains_and_evaluates_on_all_of_them_and_is_taken_up(folder: Path,
     assert set(played[0]["by_row"]) == {"desk", "phone"}
     assert played[0]["n"] == 2
     assert played[0]["by_row"]["phone"]["success"]["n"] == 1
+    assert [(u["phase"], u["dialogues"]) for u in lines(out, "users")][-1] == ("final", 2)
     assert {line["name"] for line in lines(out, "floor")} >= {"do_nothing", "ask_for_everything"}
     capsys.readouterr()
     assert main(["replay", str(out)]) == 0  # each on its own domain's tools

@@ -38,7 +38,7 @@ def test_a_model_s_chat_template_stays_with_it(tmp_path: Path) -> None:
     (source / "chat_template.jinja").write_text(template)
     located = load_run(write_run(tmp_path, model={"path": "source"}))
     out = tmp_path / "out" / "model"
-    anyio.run(open_model, load_domain_of(located), located.spec, located.path, out)
+    anyio.run(open_model, load_domain_of(located), located, out)
     shutil.rmtree(source)
     tokenizer = AutoTokenizer.from_pretrained(out)
     said = [{"role": "user", "content": "hello"}]

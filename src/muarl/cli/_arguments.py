@@ -61,15 +61,19 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_of(args: argparse.Namespace) -> Located[RunSpec]:
+def run_of(args: argparse.Namespace, *, trains: bool = True) -> Located[RunSpec]:
     """The run that `add_run`'s arguments come to; its own model may be missing if nothing reads it.
+
+    Args:
+        args: What was typed.
+        trains: See `load_run`.
 
     Raises:
         SpecError: Everything wrong with it.
     """
     given = vars(args)  # not every verb has all of these
     other = given.get("dry_run") or given.get("model") is not None or given.get("expert")
-    return load_run(*args.spec, settings=args.settings, without_weights=bool(other))
+    return load_run(*args.spec, settings=args.settings, without_weights=bool(other), trains=trains)
 
 
 def answer_run(run: Located[RunSpec]) -> int:

@@ -63,7 +63,7 @@ def run_grid(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             plan=plan_of_grid(grid),
             reads=files_of_grid(grid, run),
-            content=anyio.run(content_of_run, domain, run.spec),
+            content=anyio.run(content_of_run, domain, run, grid.spec),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, run.spec, otel=args.otel, beside=[grid.spec]) as (observation, progress),

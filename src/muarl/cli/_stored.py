@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 
+from muarl.cli._torn import tell_torn
 from muarl.errors import RecordError, SetupError, did_you_mean
 from muarl.record import StoredEpisodes
 from muarl.spec import Located, RewardFile, RunSpec, load_spec
@@ -53,6 +54,7 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
     for run, journal in zip(args.runs, journals, strict=True):
         if not journal.is_file():
             raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
+        tell_torn(run)
     stored = StoredEpisodes(journals)
     phases = {head.key.phase for head in stored.heads()}
     if not phases:

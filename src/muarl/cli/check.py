@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,9 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import add_settings, positive, run_of
 from muarl.cli._printable import in_one_line
 from muarl.cli._problems import in_lines
+from muarl.cli._provided import as_json as plugins_as_json
+from muarl.cli._provided import in_words as plugins_in_words
+from muarl.cli._provided import named_plugins
 from muarl.cli._telling import erase_step, remark, show_step
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.spec import (
@@ -177,11 +180,14 @@ def _offline(
     if problems := _of_speech(located, files):
         raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)
+    named = named_plugins([located, *filter(None, [run_file]), *files])
     if as_json:
-        answer(json.dumps({"domain": located.spec.id, "sound": True, "findings": []}))
+        said = {"domain": located.spec.id, "sound": True, "findings": []}
+        answer(json.dumps({**said, "plugins": plugins_as_json(named)}))
     else:
         count = 1 + len(files) + (run_file is not None)
-        answer(f"{located.spec.id}: specs are valid ({count} files, {tasks} tasks in them)")
+        lines = [f"{located.spec.id}: specs are valid ({count} files, {tasks} tasks in them)"]
+        answer("\n".join([*lines, *plugins_in_words(named)]))
     return 0
 
 
@@ -251,11 +257,16 @@ def _prove(
         erase_step()
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
-    answer(json.dumps(_as_json(proof)) if as_json else _in_words(proof))
+    tasks = [task for split in proof.tasks for task in domain.tasks(split)]
+    named = named_plugins([located, *filter(None, [run_file])], tasks)
+    if as_json:
+        answer(json.dumps({**_as_json(proof), "plugins": plugins_as_json(named)}))
+    else:
+        answer(_in_words(proof, plugins_in_words(named)))
     return 0 if proof.sound else 1
 
 
-def _in_words(proof: Proof) -> str:
+def _in_words(proof: Proof, plugins: Iterable[str] = ()) -> str:
     tasks = ", ".join(f"{split} {count}" for split, count in proof.tasks.items())
     lines = [
         f"{proof.domain}: {sum(proof.tasks.values())} tasks ({tasks})",
@@ -263,6 +274,7 @@ def _in_words(proof: Proof) -> str:
     ]
     if proof.user_tools:
         lines.append(f"  the user's tools: {', '.join(proof.user_tools)}")
+    lines += plugins
     if proof.idle:
         lines.append(f"  doing nothing earns {_means(proof.idle)}")
     for name, means in proof.floor.items():

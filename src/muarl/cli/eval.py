@@ -88,10 +88,13 @@ def run(args: argparse.Namespace) -> int:
     )
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
+    from muarl.train.run_loop import loop_of
+    from muarl.train.users_measured import log_users
 
     require_watching(args, located)
     anyio.run(require_engine, spec, args.model)
     domain = anyio.run(ready_domain, located)
+    loop = loop_of(located)
     tell_differences(domain)
     seen = refuse_trained_tasks(located, domain, args.model)
     row_of = told_apart(domain.row, seen)
@@ -108,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
             resume=False,
             overwrite=args.overwrite,
             reads=[args.model, *files_of_run(located)],
-            content=anyio.run(content_of_run, domain, spec),
+            content=anyio.run(content_of_run, domain, located),
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
@@ -129,12 +132,14 @@ def run(args: argparse.Namespace) -> int:
                 stop=stop,
                 observer=observation,
                 user=her_folder,
+                loop=loop,
             )
             episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             folder.log("eval", phase="eval", temperature=temperature, **fields)
+            log_users(folder, domain, episodes, spec.seed, phase="eval", temperature=temperature)
             found.append((temperature, summary, fields))
             costs[temperature] = []
             for name, perturb in spec.eval.perturb.items():

@@ -94,7 +94,7 @@ def write(folder: Path, template: str) -> list[Path]:
 
     schemas = folder / "schemas"
     schemas.mkdir(parents=True, exist_ok=True)
-    for name, text in schema_files().items():
+    for name, text in schema_files(installed=True).items():
         (schemas / name).write_text(text, encoding="utf-8")
     written = []
     for source in sorted(_sources(template), key=lambda source: source.name):

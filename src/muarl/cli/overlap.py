@@ -16,6 +16,7 @@ import msgspec
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import positive, share
+from muarl.cli._torn import tell_torn
 
 _SHOWN = 10
 
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
         words=args.words or WORDS,
         entities=args.entities or ENTITIES,
     )
+    for name in (args.first, args.second):
+        tell_torn(Path(name))
     pairs = [msgspec.to_builtins(pair) for pair in found.pairs]
     if args.out is not None:
         with placed(args.out, overwrite=args.overwrite) as fresh, saving(args.out):

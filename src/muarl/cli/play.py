@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from muarl.domain import Domain
     from muarl.policy import Policy
     from muarl.record import Episode, EpisodeKey, PredicateResult
-    from muarl.render import Renderer
-    from muarl.spec import TaskSpec
+    from muarl.spec import Located, TaskSpec
+    from muarl.train.player import Player
 
 _PATIENCE_S = 1e7
 """What a person may take for a message: months."""
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if of_run is not None and args.role == "user":
         from muarl.cli._running import prepare_torch
 
-        prepare_torch(of_run.threads)
+        prepare_torch(of_run.spec.threads)
     elif args.role == "user" and domain.spec.expert is None:
         raise wrong(
             domain,
@@ -110,13 +111,13 @@ def _split(what: str) -> tuple[Path, str | None]:
     return path.parent, path.name
 
 
-def _spec_of(folder: Path | None) -> RunSpec | None:
+def _spec_of(folder: Path | None) -> Located[RunSpec] | None:
     if folder is None:
         return None
     path = folder / "spec.resolved.yaml"
     if not path.is_file():
         raise SetupError(f"no run in {folder}: make one with: muarl train RUN.yaml --out {folder}")
-    return load_run(path).spec
+    return load_run(path)
 
 
 async def _as_user(
@@ -124,25 +125,27 @@ async def _as_user(
     task: TaskSpec,
     persona: str,
     args: argparse.Namespace,
-    of_run: RunSpec | None,
+    of_run: Located[RunSpec] | None,
     terminal: Terminal,
 ) -> Episode:
     from muarl.cli._overheard import Overheard
     from muarl.dialogue import Dialogue
+    from muarl.own_loop import LedDialogue
     from muarl.user.person import PersonUser
 
     key = _key(args.seed, task)
     style = domain.spec.personas[persona].style
-    async with _agent(domain, of_run, args.run, task, key) as (policy, renderer, limits):
-        return await Dialogue(
+    async with _agent(domain, of_run, args.run, task, key) as (policy, who):
+        dialogue = Dialogue if who.loop is None else partial(LedDialogue, who.loop)
+        return await dialogue(
             key=key,
             domain=domain,
             task=task,
             persona=persona,
             policy=policy,
             user=PersonUser(terminal, f"{task.goal}\n({persona}: {style})"),
-            renderer=renderer,
-            limits=limits.model_copy(update={"reply_s": _PATIENCE_S}),
+            renderer=who.renderer,
+            limits=who.limits.model_copy(update={"reply_s": _PATIENCE_S}),
             server=Overheard(domain.server, terminal) if args.calls else None,
         ).run()
 
@@ -152,7 +155,7 @@ async def _as_agent(
     task: TaskSpec,
     persona: str,
     args: argparse.Namespace,
-    of_run: RunSpec | None,
+    of_run: Located[RunSpec] | None,
     terminal: Terminal,
 ) -> Episode | None:
     """The episode; None if the person left before it was over."""
@@ -164,10 +167,10 @@ async def _as_agent(
 
     key = _key(args.seed, task)
     renderer = byte_renderer()
-    who = modelless_user([task]) if of_run is None else of_run.user
+    who = modelless_user([task]) if of_run is None else of_run.spec.user
     name, kind = who.draw(generator(args.seed, "play", "user of the pool"))
     user = domain.user(kind, task, persona, episode_seed(key, "user"))
-    limits = byte_limits(RolloutSpec() if of_run is None else of_run.rollout)
+    limits = byte_limits(RolloutSpec() if of_run is None else of_run.spec.rollout)
     policy = PersonPolicy(terminal, in_convention(renderer, domain.convention))
     episode = await Dialogue(
         key=key,
@@ -191,23 +194,29 @@ def _key(run_seed: int, task: TaskSpec) -> EpisodeKey:
 
 @asynccontextmanager
 async def _agent(
-    domain: Domain, of_run: RunSpec | None, folder: Path | None, task: TaskSpec, key: EpisodeKey
-) -> AsyncIterator[tuple[Policy, Renderer, RolloutSpec]]:
+    domain: Domain,
+    of_run: Located[RunSpec] | None,
+    folder: Path | None,
+    task: TaskSpec,
+    key: EpisodeKey,
+) -> AsyncIterator[tuple[Policy, Player]]:
     """Whom the person talks with: the run's model, else the domain's expert."""
     if folder is None or of_run is None:
         from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
         from muarl.render import in_convention
         from muarl.seeds import generator
+        from muarl.train.player import Player
 
         agent = domain.expert(task, {}, generator(key.run_seed, str(key), "expert"))
         renderer = byte_renderer()
         policy = ExpertPolicy(agent, in_convention(renderer, domain.convention))
-        yield policy, renderer, byte_limits(RolloutSpec())
+        yield policy, Player(lambda _task, _key: policy, renderer, byte_limits(RolloutSpec()))
         return
     from muarl.train.playing import player
+    from muarl.train.run_loop import loop_of
 
-    async with player(domain, of_run, folder) as who:
-        yield who.policy_for(task, key), who.renderer, who.limits
+    async with player(domain, of_run.spec, folder, loop_of(of_run)) as who:
+        yield who.policy_for(task, key), who
 
 
 def _tell(episode: Episode) -> int:

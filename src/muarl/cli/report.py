@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._torn import tell_torn
 from muarl.report import write_report
 
 
@@ -36,5 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
+    for run in args.runs:
+        tell_torn(run)
     answer(write_report(args.runs, args.out, overwrite=args.overwrite))
     return 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from muarl.cli._answer import answer
 from muarl.cli._arguments import positive, seed
 from muarl.cli._telling import remark
+from muarl.cli._torn import tell_torn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, or take reviews and print agreements."""
+    tell_torn(args.run)
     return _take(args) if args.take else _page(args)
 
 

@@ -77,7 +77,7 @@ def _shard(text: str) -> Shard:
 
 def run(args: argparse.Namespace) -> int:
     """Roll out, and print what the dialogues were like."""
-    located = run_of(args)
+    located = run_of(args, trains=False)
     update = {
         name: value
         for name, value in (("split", args.split), ("episodes", args.episodes))
@@ -114,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
     from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
+    from muarl.train.run_loop import loop_of
+    from muarl.train.users_measured import log_users
 
     require_watching(args, located)
     if args.model is not None:
@@ -122,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     domain = anyio.run(ready_domain, located)
     if args.model is not None:
         anyio.run(require_room, located, domain, args.model)
-    her_folder = stored_user(located, [spec.user])
+    her_folder, loop = stored_user(located, [spec.user]), loop_of(located)
     tasks = domain.tasks(spec.eval.split)
     if args.expert:  # one that is not there is said before a folder is made
         for task in one_of_each(domain, tasks):
@@ -143,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
                 "shard": str(args.shard),
             },
             reads=[*([args.model] if args.model else []), *files_of_run(located)],
-            content=anyio.run(content_of_run, domain, spec),
+            content=anyio.run(content_of_run, domain, located),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
@@ -159,6 +161,7 @@ def run(args: argparse.Namespace) -> int:
                 stop=stop,
                 observer=observation,
                 user=her_folder,
+                loop=loop,
             ),
             out,
             observation,
@@ -166,7 +169,9 @@ def run(args: argparse.Namespace) -> int:
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed, row_of=domain.row)
         observed = observation.counters.snapshot().figures()
         found = msgspec.to_builtins(summary) | {"observed": observed}
-        folder.log("rollout", phase="rollout", temperature=spec.rollout.temperature, **found)
+        about = {"phase": "rollout", "temperature": spec.rollout.temperature}
+        folder.log("rollout", **about, **found)
+        log_users(folder, domain, StoredEpisodes([folder.journal]), spec.seed, **about)
     if args.json:
         answer(json.dumps(found))
     else:

@@ -1,8 +1,9 @@
 """Write the JSON Schemas of spec files, so that an editor completes and checks them.
 
 An editor with the YAML language server finds them through a spec's first line:
-`# yaml-language-server: $schema=specs/schemas/domain.v1.json`. With `--docs`, writes the reference of
-every spec key and of every verb as well.
+`# yaml-language-server: $schema=specs/schemas/domain.v1.json`. They know the options of all plug-ins that
+are installed. With `--docs`, writes the reference of every spec key and of every verb as well, and
+leaves plug-ins out, so that these files are the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._telling import remark
 from muarl.errors import SetupError
+from muarl.spec.plugged import problems_of_plugins
 from muarl.spec.schema import schema_files
 
 
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--docs",
         type=Path,
         metavar="DIR",
-        help="also write `cli.md` and the pages of `reference` into this folder",
+        help="also write `cli.md` and the pages of `reference` into this folder; plug-ins are left out",
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a file is not fresh"
@@ -42,7 +45,11 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         SetupError: A folder cannot be written.
     """
-    files = {args.out / name: text for name, text in schema_files().items()}
+    ours = args.docs is not None
+    files = {args.out / name: text for name, text in schema_files(installed=not ours).items()}
+    if not ours:
+        for message in problems_of_plugins():
+            remark(f"warning: {message}; any options are taken")
     if args.docs is not None:
         files |= {args.docs / name: text for name, text in documents().items()}
     if args.check:

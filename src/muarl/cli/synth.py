@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             plan=plan_of_synth(synth.spec),
             reads=[*files_of_run(played), *files_of_synth(synth)],
-            content=anyio.run(content_of_run, domain, played.spec),
+            content=anyio.run(content_of_run, domain, played),
             accept_changes=args.accept_changes,
         ) as folder,
         watched(folder, played.spec, otel=args.otel, beside=[synth.spec]) as (

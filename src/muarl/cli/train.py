@@ -104,7 +104,7 @@ def _train(
     if ranks.is_first:
         tell("reading the domain and its tasks")
     domain = anyio.run(ready_domain, located)
-    content = anyio.run(content_of_run, domain, spec)
+    content = anyio.run(content_of_run, domain, located)
     refuse_other_runs(spec, content, ranks)
     with ExitStack() as held:
         if ranks.is_first:

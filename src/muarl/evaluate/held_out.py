@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muarl.data.expert import ExpertPolicy
 from muarl.data.trivial import trivial_agent
 from muarl.errors import Problem, SpecError
 from muarl.evaluate.seen import Seen, Tasks, named, same_tasks, seen_tasks
 from muarl.model_user import UserModel
+from muarl.own_loop import AgentLoop
 from muarl.policy import Policy
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer, in_convention
@@ -42,6 +43,7 @@ class HeldOut:
         observer: Told what happens to dialogues.
         user_model: Plays those users who are a `model`.
         crew: Processes that share out the dialogues; see `run_round`.
+        loop: An agent's own loop, which leads the policy's dialogues; None: muarl's.
     """
 
     domain: AnyDomain
@@ -54,6 +56,7 @@ class HeldOut:
     observer: Observer | None = None
     user_model: UserModel | None = None
     crew: Crew | None = None
+    loop: AgentLoop | None = None
 
     async def by_policy(self, policy: Policy, *, phase: str, temperature: float) -> list[Episode]:
         """One policy at one temperature."""
@@ -65,7 +68,7 @@ class HeldOut:
         )
 
     async def by_trivial(self, name: str) -> list[Episode]:
-        """A trivial agent: the floor under every score."""
+        """A trivial agent, in muarl's loop: the floor under every score."""
         tools = {one.located.path: await one.tools() for one in self.domain.members}
 
         def agent(task: TaskSpec, key: EpisodeKey) -> Policy:
@@ -73,7 +76,7 @@ class HeldOut:
             agent = trivial_agent(name, own, tools[own.located.path], rng)
             return ExpertPolicy(agent, in_convention(self.renderer, own.convention))
 
-        return await self.by(agent, phase=f"floor:{name}")
+        return await replace(self, loop=None).by(agent, phase=f"floor:{name}")
 
     async def by(
         self,
@@ -106,6 +109,7 @@ class HeldOut:
             observer=self.observer,
             load=load,
             perturb=perturb,
+            loop=self.loop,
         )
         groups = await run_round(
             spread_keys(tasks, self.run.eval.dialogues, run_seed=self.run.seed, phase=phase),

@@ -4,12 +4,12 @@ An author writes goals, small functions over a world; `compose` makes tasks of t
 known, whose outcome is unique, and which are balanced along axes. See docs/task-generation.md.
 """
 
+from muarl.goals.apart import composed_apart as composed_apart
 from muarl.goals.axes import AXES as AXES
 from muarl.goals.axes import histogram as histogram
 from muarl.goals.compose import Composed as Composed
 from muarl.goals.compose import Composition as Composition
 from muarl.goals.compose import compose as compose
-from muarl.goals.compose import composed_apart as composed_apart
 from muarl.goals.errors import GoalError as GoalError
 from muarl.goals.goal import Goals as Goals
 from muarl.goals.goal import Unfit as Unfit

@@ -5,14 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate
-from threading import Event
-from typing import Any
-
-import anyio
 
 from muarl.errors import did_you_mean
 from muarl.goals.axes import Axes, Quotas
@@ -118,24 +113,6 @@ async def compose(
         trusted=composer.trusted,
         loosened=composer.loosened,
     )
-
-
-def composed_apart(goals: Goals, stage: Stage, **arguments: Any) -> Composition:
-    """`compose` in an event loop and a thread of its own: for callers that do not await.
-
-    Args:
-        goals: What users may want.
-        stage: A domain that nothing else uses meanwhile.
-        arguments: As of `compose`.
-    """
-    stop = Event()
-    asked = partial(compose, goals, stage, wanted=lambda: not stop.is_set(), **arguments)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        composing = thread.submit(anyio.run, asked)
-        try:
-            return composing.result()
-        finally:
-            stop.set()  # nobody waits any more, as after Ctrl-C
 
 
 class _NoRoom(Unfit):

@@ -153,6 +153,8 @@ def _trained(model: PreTrainedModel, frozen: set[Parameter]) -> list[Parameter]:
 
 
 _BETAS = (0.9, 0.95)
+_WARMUP = 30
+"""Updates over which a cold start's rate rises, where nothing else is said."""
 
 
 def _adamw(parameters: list[Parameter], weight_decay: float = 0.0) -> torch.optim.Optimizer:
@@ -184,7 +186,7 @@ def cold_start_lr(step: int, spec: ColdStartSpec, *, steps: int) -> float:
     `hold` holds it long, because copying is learned abruptly, and when it is differs by hundreds of
     steps from seed to seed: a rate that falls from the start can be too low by then.
     """
-    warmup = spec.warmup_steps
+    warmup = min(_WARMUP, steps) if spec.warmup_steps is None else spec.warmup_steps
     share = (step + 1) / warmup if step < warmup else 1.0
     left = (steps - step) / max(1, steps - warmup)  # 1 after the warm-up, nearly 0 at the last
     if spec.schedule == "hold":

@@ -250,7 +250,8 @@ def _wanted(task: TaskSpec) -> Iterator[str]:
     """What a task's own reward asks for by name, such as a text to be said."""
     for predicate in task.reward or ():
         for _, part in predicate.walk():
-            if any((part.said, part.world, part.sql, part.called, part.judge, part.python)):
+            asks = (part.said, part.world, part.sql, part.called, part.judge, part.python)
+            if any((*asks, part.plugin)):
                 yield part.model_dump_json(exclude_defaults=True)
 
 

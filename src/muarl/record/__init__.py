@@ -19,6 +19,7 @@ from muarl.record.journal import read_at as read_at
 from muarl.record.journal import read_heads as read_heads
 from muarl.record.journal import read_journal as read_journal
 from muarl.record.journal import read_stored as read_stored
+from muarl.record.journal import torn_bytes as torn_bytes
 from muarl.record.reading import StoredEpisodes as StoredEpisodes
 from muarl.record.sample import Sample as Sample
 from muarl.record.sample import Span as Span

@@ -146,9 +146,7 @@ class JournalWriter:
                 self._write(_HEADER)
                 end = len(_HEADER)
             else:
-                end = len(_HEADER)
-                for start, payload in _frames(file, self.path):
-                    end = start + _FRAME.size + len(payload)
+                end = _end_of_frames(file, self.path)
             torn = file.seek(0, os.SEEK_END) - end
         if torn:
             _log.warning("cut off a torn record: journal=%s bytes=%d", self.path, torn)
@@ -209,6 +207,19 @@ def read_heads(path: Path | str) -> Iterator[EpisodeHead]:
         RecordError: As `read_journal`.
     """
     return _read(Path(path), decode_head)
+
+
+def torn_bytes(path: Path | str) -> int:
+    """How long what is left out at a journal's end is: a record whose writer was killed, or is at it.
+
+    Raises:
+        RecordError: As `read_journal`.
+    """
+    path = Path(path)
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        end = _end_of_frames(file, path) if _has_header(file, path) else 0
+        return max(0, size - end)
 
 
 class Stored(NamedTuple):
@@ -318,6 +329,14 @@ def _frames(file: BinaryIO, path: Path, start: int = len(_HEADER)) -> Iterator[t
             f"Restore the file from a copy, or keep what comes before with "
             f"`truncate --size={start} {path}`"
         )
+
+
+def _end_of_frames(file: BinaryIO, path: Path) -> int:
+    """Where the last sound frame ends."""
+    end = len(_HEADER)
+    for start, payload in _frames(file, path):
+        end = start + _FRAME.size + len(payload)
+    return end
 
 
 def _payload_at(file: BinaryIO, start: int) -> bytes | None:

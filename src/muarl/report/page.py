@@ -21,6 +21,7 @@ from muarl.record.learned import FILE as LEARNED
 from muarl.record.learned import read_learned
 from muarl.record.placing import placed
 from muarl.record.saving import saving
+from muarl.report.catalogue import catalogue
 from muarl.report.differing import differing_settings
 from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
 from muarl.report.html_page import html_page
@@ -28,7 +29,7 @@ from muarl.report.run_folder import RunFolder, read_run_folder
 from muarl.report.tokens import token_texts
 
 _SCRIPTS = (
-    "dom.js", "charts.js", "summary.js", "evaluations.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
+    "dom.js", "charts.js", "summary.js", "evaluations.js", "users.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
     "compare.js", "episodes.js", "embedded.js", "page.js",
 )  # fmt: skip
 _GENERATOR = b'<meta name="generator" content="muarl">'
@@ -113,6 +114,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
                 "evals": [*folder.lines["eval"], *folder.lines["rollout"]],
                 "floors": folder.lines["floor"],
                 "grid": folder.grid(),
+                "users": folder.lines["users"],
                 "table": found.table,
                 "systems": found.systems,
                 "toolsets": found.toolsets,
@@ -126,7 +128,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
     return html_page(
         f"{title} · muarl report",
         _SCRIPTS,
-        {"runs": runs, "settings": settings},
+        {"runs": runs, "settings": settings, **catalogue()},
         packs=packs,
     )
 

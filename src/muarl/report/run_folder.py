@@ -25,6 +25,8 @@ Kinds of metric lines, all fields optional:
     eval         phase ("base", "cold", "final"), temperature, observed, and the fields of an
                  EvalSummary; the first line's temperature is the headline's
     rollout      phase ("rollout"), and the rest as of eval
+    users        phase and temperature, or policy and user of a grid; dialogues, tasks, faults, user_faults,
+                 figures {name of a figure of `muarl.measure`: Interval}
     floor        name of a trivial policy, success (a number or an Interval)
     overlap      against (a set that is not to be trained on), shared (of its items, those that are
                  like what is trained on), tasks (its items), exact, pairs, accepted (why)
@@ -54,6 +56,7 @@ _KINDS = (
     "floor",
     "overlap",
     "rollout",
+    "users",
 )
 _TOLD_BY = {
     "overlap": "against",
@@ -217,8 +220,9 @@ def _read_metrics(path: Path, folder: RunFolder) -> None:
 
 def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
     """What a line is about: a resumed run writes the lines after its checkpoint again."""
-    if kind == "eval":
-        about: Any = (entry.get("phase"), entry.get("temperature"))
+    if kind in ("eval", "users"):
+        names = ("phase", "temperature", "policy", "user")
+        about: Any = tuple(map(entry.get, names))
     else:
         about = entry.get(_TOLD_BY.get(kind, "name"))
     return number if about is None else repr(about)

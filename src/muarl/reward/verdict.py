@@ -13,6 +13,7 @@ from muarl.record import PredicateResult
 from muarl.reward import checks
 from muarl.reward.evidence import Evidence, Finding
 from muarl.reward.own import python
+from muarl.reward.plugin import plugged
 from muarl.spec.predicate import PredicateSpec, Weighted
 
 _MAX_REASON = 1000
@@ -85,6 +86,8 @@ def _short(text: str) -> str:
 async def _find(predicate: PredicateSpec, evidence: Evidence) -> Finding:
     if predicate.judge is not None:
         return await evidence.judges.rule(predicate.judge, evidence)
+    if predicate.plugin is not None:
+        return await plugged(predicate.plugin, evidence)
     if check := _CHECKS.get(predicate.kind):
         return check(predicate.value, evidence)
     parts = [await evaluate(part, evidence) for _, part in predicate.parts()]

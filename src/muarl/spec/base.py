@@ -112,6 +112,11 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
 
+PYTHON_ANYWHERE_PATTERN = r"^(.*/)?[\w-]+\.py:\w+$"
+
+PythonAnywhere = Annotated[str, Field(pattern=PYTHON_ANYWHERE_PATTERN)]
+"""`file.py:name`, the file anywhere: `../agents/mine.py:agent`."""
+
 EnvName = Annotated[str, Field(pattern=ENV_NAME_PATTERN)]
 """Name of an environment variable that holds a secret; the secret itself is never written."""
 

@@ -11,6 +11,7 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from muarl.spec.base import Spec
+from muarl.spec.plugged import Plugged
 from muarl.spec.run import RunSpec
 from muarl.spec.variables import BEGINS, is_reference
 
@@ -57,6 +58,8 @@ def _plain(value: Any, defaults: bool) -> Any:
             for name in fields
             if not _left_out(at := getattr(value, name), fields[name].default, defaults)
         }
+    if isinstance(value, Plugged):
+        return {value.name: _plain(value.options, defaults)}
     if isinstance(value, dict):
         return {key: _plain(at, defaults) for key, at in value.items()}
     if isinstance(value, (list, tuple)):

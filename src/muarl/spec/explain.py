@@ -11,8 +11,16 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN, Spec
+from muarl.spec.base import (
+    ENV_NAME_PATTERN,
+    ID_PATTERN,
+    PYTHON_ANYWHERE_PATTERN,
+    PYTHON_REF_PATTERN,
+    Spec,
+)
 from muarl.spec.document import Node, Place, is_tag
+from muarl.spec.plugged import ERROR as PLUGIN_ERROR
+from muarl.spec.plugged import NAME_ERROR as PLUGIN_NAME_ERROR
 from muarl.spec.schema import newest_version
 from muarl.spec.shape import Shape, shape_at
 
@@ -38,6 +46,7 @@ _BOUNDS = {
 _PATTERNS = {
     ID_PATTERN: "letters, digits, '_', '-' or '.', beginning with a letter or digit",
     PYTHON_REF_PATTERN: "file.py:name",
+    PYTHON_ANYWHERE_PATTERN: "file.py:name",
 }
 
 
@@ -47,6 +56,10 @@ def explain(error: ErrorDetails, root: Node, model: type[Spec]) -> tuple[Place, 
     if kind == "extra_forbidden":
         fields = shape_at(model, error["loc"][:-1]).fields
         return root.key_place(loc), unknown_field(str(loc[-1]), fields, shape_at(model, ()))
+    if kind == PLUGIN_NAME_ERROR:
+        return root.key_place(loc), error["msg"]
+    if kind == PLUGIN_ERROR:
+        return root.find(loc).place, f"{name_of(loc)}: {error['msg']}"
     if kind == "one_of":
         return root.find(loc).place, f"{name_of(loc)}: {_one_of(error)}"
     if kind == "missing":
@@ -78,6 +91,8 @@ def in_words(error: ValidationError) -> str:
             said.append(f"{above[:-1]}: {what}" if above else what)
         elif kind == "missing":
             said.append(f"missing field {above + str(loc[-1])!r}")
+        elif kind in (PLUGIN_ERROR, PLUGIN_NAME_ERROR):
+            said.append(details["msg"])
         elif kind == "value_error":
             said.append(f"{details['ctx']['error']}")
         else:

@@ -173,6 +173,7 @@ def load_run(
     *overlays: str | Path,
     settings: Sequence[str] = (),
     without_weights: bool = False,
+    trains: bool = True,
 ) -> Located[RunSpec]:
     """Load a run file, and what is laid over it.
 
@@ -183,12 +184,14 @@ def load_run(
         settings: Single values, `grpo.lr=1e-6`, which replace what all files say. Paths in them
             are relative to the current folder.
         without_weights: Do not ask for what is made first: folders of models, dialogues of a cold start.
+        trains: Refuse what no policy could learn from.
 
     Raises:
         SpecError: Everything that is wrong with the files and settings, and the names in them.
     """
     run = _laid(path, overlays, settings, RunSpec, PATHS)
-    run.refuse(run_findings(run.spec, run.path.parent, without_weights=without_weights))
+    folder = run.path.parent
+    run.refuse(run_findings(run.spec, folder, without_weights=without_weights, trains=trains))
     return run
 
 

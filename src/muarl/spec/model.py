@@ -132,8 +132,9 @@ class ColdStartSpec(Spec):
     """`muon` for the body's matrices with AdamW for the rest, or AdamW for all."""
     lr: PositiveFloat = 1e-2
     """Peak learning rate."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 30
-    """Updates over which the rate rises to its peak."""
+    warmup_steps: Annotated[int, Field(ge=0)] | None = None
+    """Updates over which the rate rises to its peak, at most all of them. Left out: 30, or all if there
+    are fewer."""
     schedule: Literal["hold", "constant", "linear", "cosine"] = "hold"
     """What follows: `hold` keeps the peak and falls linearly to a twentieth over the last 30 %;
     `constant` keeps it; `linear` and `cosine` fall to nothing."""

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, model_validator
 from muarl.spec.base import EnvName, PythonRef, Spec
 from muarl.spec.calls import Who
 from muarl.spec.pattern import pattern_problem
+from muarl.spec.plugged import PluggedPredicate
 from muarl.spec.url import EndpointUrl
 from muarl.spoken import MAX_CHARS, tokens
 
@@ -275,6 +276,8 @@ class PredicateSpec(Spec):
     """What an LLM decides, with a quote."""
     python: PythonSpec | None = None
     """What a function of the domain decides."""
+    plugin: PluggedPredicate | None = None
+    """What an installed package decides: `{name: options}`; see docs/plugins.md."""
     all: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
     """Every one of these holds: the lowest score."""
     any: Annotated[list[PredicateSpec], Field(min_length=1)] | None = None
@@ -359,6 +362,8 @@ def _telling(value: Any) -> Iterator[str]:
             yield repr(value.criterion)
         case PythonSpec():
             yield value.function
+        case PluggedPredicate():
+            yield value.name
         case PredicateSpec():
             yield value.name
         case Weighted():

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
-from muarl.spec.base import Fraction, Id, Spec
+from muarl.spec.base import Fraction, Id, PythonAnywhere, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
@@ -54,6 +54,9 @@ class AtOnceSpec(Spec):
 class RolloutSpec(Spec):
     """Limits of a dialogue and of what runs at once."""
 
+    loop: PythonAnywhere | None = None
+    """An agent's own loop, which leads every dialogue: `agent.py:agent`, an async function of a context in a
+    file relative to this one. Left out: muarl's own loop."""
     group_size: Positive = 8
     """Episodes of one task that share a baseline."""
     vary: Literal["persona", "seed", "nothing"] = "seed"
@@ -213,11 +216,15 @@ class RunSpec(Spec):
         if start is not None and start.file is not None:
             start = start.model_copy(update={"file": follow(start.file, old, new)})
         against = {name: follow(path, old, new) for name, path in self.overlap.against.items()}
+        rollout = self.rollout
+        if rollout.loop is not None:
+            rollout = rollout.model_copy(update={"loop": follow(rollout.loop, old, new)})
         update = {
             "cold_start": start,
             "domain": follow(self.domain, old, new),
             "overlap": self.overlap.model_copy(update={"against": against}),
             "model": _moved(self.model, old, new),
+            "rollout": rollout,
             "user_model": hers,
         }
         return self.model_copy(update=update)
@@ -239,6 +246,7 @@ PATHS = (
     ("model", "path"),
     ("user_model", "model", "path"),
     ("cold_start", "file"),
+    ("rollout", "loop"),
     ("overlap", "against", "*"),
 )
 """Fields that name a file or folder relative to the run file; `*` is any key."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
-from muarl.spec.named_files import no_file
+from muarl.spec.named_files import no_file, no_python
 from muarl.spec.run import RunSpec
 from muarl.spec.user_model import UserModelSpec
 
@@ -26,15 +26,20 @@ _OF_THE_USER_MODEL = {
 """What depends on a model's size by orders of magnitude, and a usual value for one of billions."""
 
 
-def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -> Iterator[Finding]:
+def run_findings(
+    run: RunSpec, folder: Path, *, without_weights: bool = False, trains: bool = True
+) -> Iterator[Finding]:
     """Files a run names that do not exist, training on what is evaluated, and users without models.
 
     Args:
         run: The run.
         folder: That of its file.
         without_weights: Do not ask for what is made first: folders of models, dialogues of a cold start.
+        trains: Say what no policy could learn from; dialogues alone go with it.
     """
     yield from domain_findings(run.domain, folder)
+    if run.rollout.loop is not None and (missing := no_python(folder, run.rollout.loop)):
+        yield Finding(("rollout", "loop"), missing)
     at = None if without_weights else folder
     yield from _model(run.model.path, run, (), _OF_THE_MODEL, at)
     if run.user_model is not None:
@@ -55,7 +60,9 @@ def run_findings(run: RunSpec, folder: Path, *, without_weights: bool = False) -
             )
             yield Finding((*of, "engine", "vllm_server", "sync"), message)
     yield from _choices(run)
-    yield from _group_of_one(run)
+    if trains:
+        yield from _nothing_to_learn_from(run)
+        yield from _no_peak(run)
     for part, spec in run.trained_on():
         if isinstance(spec, ColdStartSpec) and spec.user.models():
             message = "an expert's dialogues are there before the user's model; say another user"
@@ -87,17 +94,43 @@ def _choices(run: RunSpec) -> Iterator[Finding]:
         yield Finding(("grpo", "validation", "split"), message)
 
 
-def _group_of_one(run: RunSpec) -> Iterator[Finding]:
-    """Groups in which nothing can be compared."""
+def _nothing_to_learn_from(run: RunSpec) -> Iterator[Finding]:
+    """Groups in which nothing can be compared, or nothing that the policy did."""
     grpo = run.grpo
-    if grpo is None or run.rollout.group_size > 1:
+    if grpo is None:
         return
-    if grpo.baseline != "none" and not grpo.credit.tells_turns_apart:
+    if run.rollout.temperature == 0:
+        message = (
+            "at temperature 0 the policy says the likeliest and draws nothing, so nothing varies in a "
+            "group but what others do, and there is nothing to learn from; let it be above 0"
+        )
+        yield Finding(("rollout", "temperature"), message)
+    alone = run.rollout.group_size == 1
+    if alone and grpo.baseline != "none" and not grpo.credit.tells_turns_apart:
         message = (
             f"the baseline of a group of one ({grpo.baseline}) is its own reward, so nothing is learned; "
             "take 2 or more, or grpo.baseline: none"
         )
         yield Finding(("rollout", "group_size"), message)
+
+
+def _no_peak(run: RunSpec) -> Iterator[Finding]:
+    """Rates that still rise when the run is over."""
+    hers = run.user_model
+    for of, start in (((), run.cold_start), (("user_model",), hers and hers.cold_start)):
+        warmup, steps = (start.warmup_steps, start.steps) if start else (None, None)
+        if warmup is not None and steps is not None and warmup > steps:
+            yield Finding((*of, "cold_start", "warmup_steps"), _rising(warmup, f"{steps} updates"))
+    if run.grpo is not None and run.grpo.lr_warmup_iterations > run.grpo.iterations:
+        message = _rising(run.grpo.lr_warmup_iterations, f"{run.grpo.iterations} iterations")
+        yield Finding(("grpo", "lr_warmup_iterations"), message)
+
+
+def _rising(warmup: int, whole: str) -> str:
+    return (
+        f"the rate would rise until {warmup}, and after {whole} the run is over, far from its peak; "
+        "take fewer"
+    )
 
 
 def domain_findings(domain: str, folder: Path) -> Iterator[Finding]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any, get_args
 
 from muarl.spec.base import Spec
 from muarl.spec.domain import DomainSpec
 from muarl.spec.grid import GridSpec
+from muarl.spec.plugged import installed_shown
 from muarl.spec.predicate import RewardFile
 from muarl.spec.run import RunSpec
 from muarl.spec.suite import SuiteSpec
@@ -41,8 +43,17 @@ def newest_version(model: type[Spec]) -> int:
     return int(version)
 
 
-def schema_files() -> dict[str, str]:
-    """File name to text of every schema, `domain.v1.json` and so on."""
+def schema_files(*, installed: bool = False) -> dict[str, str]:
+    """File name to text of every schema, `domain.v1.json` and so on.
+
+    Args:
+        installed: They know the plug-ins that are installed here, and refuse all others.
+    """
+    with installed_shown() if installed else nullcontext():
+        return _schema_files()
+
+
+def _schema_files() -> dict[str, str]:
     schemas = {kind: model.model_json_schema() for kind, model in KINDS.items()}
     schemas["tasks"] = _with_defaults(schemas["tasks"])
     for kind in ("run", "synth"):

@@ -6,7 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from muarl.spec.base import ENV_NAME_PATTERN, ID_PATTERN, PYTHON_REF_PATTERN
+from muarl.spec.base import (
+    ENV_NAME_PATTERN,
+    ID_PATTERN,
+    PYTHON_ANYWHERE_PATTERN,
+    PYTHON_REF_PATTERN,
+)
 from muarl.spec.sql import PARAMETER_PATTERN
 
 Link = Callable[[str], str]
@@ -16,6 +21,7 @@ _PATTERNS = {
     ID_PATTERN: "id",
     ENV_NAME_PATTERN: "name of a variable",
     PYTHON_REF_PATTERN: "`file.py:name`",
+    PYTHON_ANYWHERE_PATTERN: "`file.py:name`",
     PARAMETER_PATTERN: "name",
     r"^https?://[^\s/?#]+": "URL",
 }

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from muarl.spec.base import OneOf
 from muarl.spec.document import is_tag
+from muarl.spec.plugged import Plugged
 
 
 class Shape:
@@ -30,13 +31,18 @@ class Shape:
     @property
     def fields(self) -> list[str]:
         """Keys that the mapping may have; empty if it is not a model's."""
-        return [name for at in self._annotations if _is_model(at) for name in _fields(at)]
+        return [name for at in self._annotations for name in _keys(at)]
 
     @property
     def kinds(self) -> set[str]:
         """Keys of the mapping of which one is given, and says what it is; empty if it is no choice."""
-        choices = [at for at in self._annotations if _is_model(at) and issubclass(at, OneOf)]
-        return {kind for choice in choices for kind in choice.kinds()}
+        found: set[str] = set()
+        for at in self._annotations:
+            if _is_model(at) and issubclass(at, OneOf):
+                found.update(at.kinds())
+            elif _is_plugged(at):
+                found.update(at.names())
+        return found
 
 
 def shape_at(model: type[BaseModel], loc: Iterable[str | int]) -> Shape:
@@ -52,6 +58,16 @@ def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
+def _keys(annotation: Any) -> Iterable[str]:
+    if _is_model(annotation):
+        return _fields(annotation)
+    return annotation.names() if _is_plugged(annotation) else ()
+
+
+def _is_plugged(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Plugged)
+
+
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
@@ -64,6 +80,9 @@ def _step(annotation: Any, part: str | int) -> Iterator[Any]:
     elif _is_model(annotation):
         if field := _fields(annotation).get(str(part)):
             yield from _options(field.annotation)
+    elif _is_plugged(annotation):
+        if model := annotation.model_of(str(part)):
+            yield model
     elif get_origin(annotation) in (list, dict):
         yield from _options(get_args(annotation)[-1])
 
@@ -72,7 +91,7 @@ def _options(annotation: Any) -> Iterator[Any]:
     """The members of a union, or the annotation itself."""
     if get_origin(annotation) is Annotated:
         yield from _options(get_args(annotation)[0])
-    elif _is_model(annotation) or get_origin(annotation) in (list, dict):
+    elif _is_model(annotation) or _is_plugged(annotation) or get_origin(annotation) in (list, dict):
         yield annotation
     else:
         for member in get_args(annotation):

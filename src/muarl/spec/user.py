@@ -10,6 +10,7 @@ from pydantic import Field
 
 from muarl.spec.base import EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
+from muarl.spec.plugged import PluggedUser
 from muarl.spec.simulator import Strategy
 from muarl.spec.task import TaskSpec
 from muarl.spec.url import EndpointUrl
@@ -152,6 +153,8 @@ class UserKindSpec(OneOf):
     """The task's `turns`, as they stand."""
     teller: TellerUserSpec | None = None
     """One who tells the task's goal, and goes."""
+    plugin: PluggedUser | None = None
+    """One of an installed package: `{name: options}`; see docs/plugins.md."""
 
 
 class PooledUserSpec(Spec):

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from muarl.data.expert import ExpertPolicy
 from muarl.errors import TrainError
+from muarl.own_loop import AgentLoop
 from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer, in_convention
 from muarl.scheduler import Group, Observer
@@ -46,6 +47,7 @@ async def demonstrations(
     on_episode: Callable[[int], None] = lambda _done: None,
     observer: Observer | None = None,
     crew: Crew | None = None,
+    loop: AgentLoop | None = None,
 ) -> list[Episode]:
     """Play expert dialogues with the spec's imperfections and keep those that stand `spec.verify`.
 
@@ -54,6 +56,7 @@ async def demonstrations(
     may leave out any number, but not all.
 
     Where the spec names a file, its dialogues are taken instead; `home` is the folder of the run's file.
+    Where an agent's own `loop` leads a run's dialogues, it leads these too, with the expert as its model.
 
     Raises:
         SpecError: The domain has no expert, or the expert does not know an imperfection.
@@ -90,6 +93,7 @@ async def demonstrations(
         user=spec.user,
         policy_for=expert,
         observer=observer,
+        loop=loop,
     )
     played = 0
 

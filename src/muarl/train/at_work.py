@@ -13,6 +13,7 @@ from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.model_user import UserModel
 from muarl.observe import Observation, Snapshot
+from muarl.own_loop import AgentLoop
 from muarl.record import Episode, EpisodeKey, JournalWriter
 from muarl.render import Renderer
 from muarl.scheduler import Fuse, Group
@@ -63,6 +64,7 @@ class RunAtWork:
         ranks: Who carry the run out together.
         crew: The same as they play dialogues; None: this process is the only one.
         home: Folder of the run file, which paths in it are relative to.
+        loop: An agent's own loop, which leads every dialogue; None: muarl's.
     """
 
     run: RunSpec
@@ -81,6 +83,7 @@ class RunAtWork:
     ranks: Ranks = ALONE
     crew: Crew | None = None
     home: Path = Path()
+    loop: AgentLoop | None = None
 
     @property
     def user_model(self) -> UserModel | None:
@@ -100,6 +103,7 @@ class RunAtWork:
             observer=self.observation,
             user_model=self.user_model,
             crew=self.crew,
+            loop=self.loop,
         )
 
     def since(self, before: Snapshot) -> dict[str, Any]:

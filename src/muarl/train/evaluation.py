@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
+import anyio.to_thread
 import msgspec
 
 from muarl.data.trivial import trivial_policies
 from muarl.evaluate.summary import summarise
 from muarl.scheduler import Group
 from muarl.train.at_work import RunAtWork
+from muarl.train.users_measured import log_users
 from muarl.train.weights import Engine
 
 
@@ -50,12 +53,16 @@ async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
         episodes = await at.held_out(count).by_policy(
             engine.policy, phase=phase, temperature=temperature
         )
+        wall_s = time.monotonic() - started
+        about = {"phase": phase, "temperature": temperature}
+        # Before the evaluation's own line: a run that is killed between them measures again.
+        measured = partial(log_users, at.folder, at.domain, episodes, at.run.seed, **about)
+        await anyio.to_thread.run_sync(measured)
         summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
         at.folder.log(
             "eval",
-            phase=phase,
-            temperature=temperature,
-            wall_s=time.monotonic() - started,
+            **about,
+            wall_s=wall_s,
             observed=at.since(before),
             **msgspec.to_builtins(summary),
         )

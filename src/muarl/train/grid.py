@@ -35,16 +35,8 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.playing import (
-    Player,
-    by_agents,
-    by_endpoint,
-    counting,
-    endpoint_client,
-    open_stored_user,
-    player,
-    stored_user,
-)
+from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
+from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import (
     files_of_run,
@@ -55,6 +47,8 @@ from muarl.train.ready import (
 )
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
+from muarl.train.run_loop import loop_of
+from muarl.train.users_measured import log_users
 
 RESULT = "grid.json"
 """Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
@@ -199,7 +193,7 @@ async def play_grid(
             episodes: defaultdict[str, dict[int, list[Episode]]] = defaultdict(dict)
             seen: dict[str, dict[str, Any]] = {}
             for seed in spec.every_seed:
-                async with _player(domain, run.spec, grid, policy, seed) as who:
+                async with _player(domain, run, grid, policy, seed) as who:
                     for user_name, user in spec.users.items():
                         before = None if counters is None else counters.snapshot()
                         of_seed = f", seed {seed}" if spec.seeds else ""
@@ -217,6 +211,7 @@ async def play_grid(
                             load=who.load,
                             users_drawn_in=_USERS,
                             user_model=user_model,
+                            loop=who.loop,
                         )
                         keys = episode_keys(
                             tasks,
@@ -242,6 +237,9 @@ async def play_grid(
                             about = {"policy": policy_name, "user": user_name, "seed": seed}
                             folder.log("observed", **about, **observed)
             for user_name, by_seed in episodes.items():
+                of_cell = (episode for of_seed in by_seed.values() for episode in of_seed)
+                about = {"policy": policy_name, "user": user_name}
+                log_users(folder, domain, of_cell, spec.seed, **about)
                 found[policy_name, user_name] = played(
                     by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
                 )
@@ -296,14 +294,19 @@ def as_json(
 
 @asynccontextmanager
 async def _player(
-    domain: Domain, run: RunSpec, grid: Located[GridSpec], policy: GridPolicySpec, seed: int
+    domain: Domain,
+    located: Located[RunSpec],
+    grid: Located[GridSpec],
+    policy: GridPolicySpec,
+    seed: int,
 ) -> AsyncIterator[Player]:
+    run, loop = located.spec, loop_of(located)
     folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
     if policy.chat is not None:
-        yield by_endpoint(domain, run, policy.chat, judged=True)
+        yield by_endpoint(domain, run, policy.chat, judged=True, loop=loop)
         return
     if folder is not None:
-        async with player(domain, run, grid.resolve(folder)) as who:
+        async with player(domain, run, grid.resolve(folder), loop) as who:
             yield who
     elif expert is not None:
         yield by_agents(
@@ -312,6 +315,7 @@ async def _player(
             lambda task, key: domain.expert(
                 task, expert.imperfections, generator(key.run_seed, str(key), "expert")
             ),
+            loop,
         )
     else:
         assert trivial is not None  # a policy is of exactly one kind

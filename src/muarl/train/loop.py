@@ -27,6 +27,7 @@ from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import shard
 from muarl.model_user import UserModel
 from muarl.observe import Observation
+from muarl.own_loop import AgentLoop
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_journal
 from muarl.render import Renderer
 from muarl.scheduler import Fuse
@@ -48,6 +49,7 @@ from muarl.train.rank_folder import collect, remove_own
 from muarl.train.ready import refuse_no_room
 from muarl.train.run_domain import ready_domain
 from muarl.train.run_folder import RunFolder
+from muarl.train.run_loop import loop_of
 from muarl.train.stage import refuse_lost_checkpoint, stage_of
 from muarl.train.supervision import supervise, supervise_user
 from muarl.train.user_learning import open_user_learning
@@ -82,7 +84,7 @@ async def train(
         SetupError: The run was begun with another domain.
     """
     run = located.spec
-    domain = domain or await ready_domain(located)
+    domain, loop = domain or await ready_domain(located), loop_of(located)
     with ExitStack() as stack:
         if ranks.is_first:
             collect(folder)
@@ -94,10 +96,10 @@ async def train(
         done = _done(folder)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
-        model, renderer = await _ready_model(located, domain, folder, ranks)
+        model, renderer = await _ready_model(located, domain, loop, folder, ranks)
         prompts = await shared_prompts(domain, renderer)
         refuse_no_room(located, prompts)
-        user = await _user_at_work(domain, located, folder)
+        user = await _user_at_work(domain, located, loop, folder)
         own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")
@@ -119,6 +121,7 @@ async def train(
                 ranks=ranks,
                 crew=None if ranks.alone else RankCrew(ranks, journal, done),
                 home=located.path.parent,
+                loop=loop,
             )
         )
     if not ranks.is_first:
@@ -126,7 +129,11 @@ async def train(
 
 
 async def _ready_model(
-    located: Located[RunSpec], domain: AnyDomain, folder: RunFolder, ranks: Ranks
+    located: Located[RunSpec],
+    domain: AnyDomain,
+    loop: AgentLoop | None,
+    folder: RunFolder,
+    ranks: Ranks,
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model, where it is trained and each rank with its share, and its renderer."""
     run = located.spec
@@ -135,7 +142,7 @@ async def _ready_model(
         beginning = _beginning(
             run.model, folder.checkpoint, folder.model, folder.base, folder.cold_model
         )
-        return await open_model(domain, run, located.path, beginning)
+        return await open_model(domain, located, beginning, loop)
 
     if ranks.is_first:  # makes what is not there yet
         model, renderer = await opened()
@@ -151,7 +158,7 @@ async def _ready_model(
 
 
 async def _user_at_work(
-    domain: AnyDomain, located: Located[RunSpec], folder: RunFolder
+    domain: AnyDomain, located: Located[RunSpec], loop: AgentLoop | None, folder: RunFolder
 ) -> UserAtWork | None:
     run = located.spec
     spec = run.user_model
@@ -160,7 +167,7 @@ async def _user_at_work(
     beginning = _beginning(
         spec.model, folder.user_checkpoint, folder.user_model, folder.user_base, folder.cold_user
     )
-    model, renderer = await open_user_model(domain, run, located.path, beginning)
+    model, renderer = await open_user_model(domain, located, beginning, loop)
     moved(model, device_for(run.model.device))
     if spec.model.lora is not None:
         add_adapters(model, spec.model.lora, seed=derive_seed(run.seed, _HER_ADAPTERS))

@@ -15,11 +15,12 @@ from muarl.kernel.lora import has_adapters, save_adapters
 from muarl.kernel.model import build_tiny_model, load_model, save_model
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import whole
+from muarl.own_loop import AgentLoop
 from muarl.record import Episode, Sample
 from muarl.record.whole import whole_folder
 from muarl.render import Renderer, TextTokenizer, train_tokenizer
 from muarl.seeds import derive_seed
-from muarl.spec import RunSpec, TaskSpec
+from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.model import ColdStartSpec, ModelSpec
 from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import demonstrations
@@ -33,26 +34,28 @@ _PROMPT_ONE_IN = 4  # the prompt is the same in every dialogue: merge it, but no
 
 
 async def make_tokenizer(
-    domain: AnyDomain, run: RunSpec, home: Path, vocab_size: int
+    domain: AnyDomain, run: RunSpec, home: Path, loop: AgentLoop | None, vocab_size: int
 ) -> TextTokenizer:
     """Train a tokenizer for the policy on dialogues of the domain's training tasks.
 
     The dialogues are played by the expert over plain bytes, since there is no vocabulary yet; or they
-    are those of the cold start's file, in the folder `home`.
+    are those of the cold start's file, in the folder `home`. An agent's own `loop` leads them, if there is one.
     """
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     spec = run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, home, spec, by_bytes)
+    episodes = await _dialogues(domain, run, home, loop, spec, by_bytes)
     texts = ((episode.opening.text, episode.samples) for episode in episodes)
     return _trained(domain, spec, by_bytes, texts, vocab_size)
 
 
-async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) -> TextTokenizer:
+async def make_user_tokenizer(
+    domain: AnyDomain, run: RunSpec, loop: AgentLoop | None, vocab_size: int
+) -> TextTokenizer:
     """Likewise for a user's model, on the other side of such dialogues."""
     by_bytes = Renderer(train_tokenizer([], vocab_size=300))
     hers = run.user_model
     spec = (hers and hers.cold_start) or run.cold_start or ColdStartSpec()
-    episodes = await _dialogues(domain, run, Path(), spec, by_bytes)
+    episodes = await _dialogues(domain, run, Path(), loop, spec, by_bytes)
     tasks = {task.id: task for task in domain.tasks(spec.split)}
     texts = [
         (tasks[e.key.task_id].goal, (await role_reversed(domain, tasks, [e], by_bytes)).samples)
@@ -62,13 +65,18 @@ async def make_user_tokenizer(domain: AnyDomain, run: RunSpec, vocab_size: int) 
 
 
 async def _dialogues(
-    domain: AnyDomain, run: RunSpec, home: Path, spec: ColdStartSpec, by_bytes: Renderer
+    domain: AnyDomain,
+    run: RunSpec,
+    home: Path,
+    loop: AgentLoop | None,
+    spec: ColdStartSpec,
+    by_bytes: Renderer,
 ) -> list[Episode]:
     # Byte by byte, everything is several times as long as it will be.
     limits = run.rollout.model_copy(update={"max_tokens": 4096, "context_tokens": 65_536})
     count = min(_TOKENIZER_DIALOGUES, spec.episodes)
     return await demonstrations(
-        domain, by_bytes, spec, limits, run_seed=run.seed, count=count, home=home
+        domain, by_bytes, spec, limits, run_seed=run.seed, count=count, home=home, loop=loop
     )
 
 
@@ -126,21 +134,23 @@ def _values(tasks: Sequence[TaskSpec]) -> Iterator[str]:
 
 
 async def open_model(
-    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, located: Located[RunSpec], folder: Path, loop: AgentLoop | None = None
 ) -> tuple[PreTrainedModel, Renderer]:
     """The policy's model and the renderer that belongs to it; both saved under `folder`."""
-    make = partial(make_tokenizer, domain, run, run_file.parent)
+    run, run_file = located.spec, located.path
+    make = partial(make_tokenizer, domain, run, run_file.parent, loop)
     room = run.rollout.context_tokens
     return await _open(run.model, run_file, folder, make, derive_seed(run.seed, "weights"), room)
 
 
 async def open_user_model(
-    domain: AnyDomain, run: RunSpec, run_file: Path, folder: Path
+    domain: AnyDomain, located: Located[RunSpec], folder: Path, loop: AgentLoop | None = None
 ) -> tuple[PreTrainedModel, Renderer]:
     """Likewise the model of users."""
+    run, run_file = located.spec, located.path
     spec = run.user_model
     assert spec is not None
-    make = partial(make_user_tokenizer, domain, run)
+    make = partial(make_user_tokenizer, domain, run, loop)
     seed = derive_seed(run.seed, "weights of the user")
     return await _open(spec.model, run_file, folder, make, seed, spec.context_tokens)
 

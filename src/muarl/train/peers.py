@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 import anyio
 import msgspec
 
-from muarl.errors import MuarlError, RankLost, SpecError
+from muarl.errors import MuarlError, RankLost, SetupError, SpecError
 from muarl.kernel.ranks import Ranks, notice_board
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train.process import is_stopped, lives, numbered_by
@@ -229,11 +229,14 @@ def together(ranks: Ranks, say: Callable[[str], None]) -> Iterator[Peers | None]
         _end_in_peace()
         # What is no error of ours may be a connection that broke because another rank has ended.
         # What is wrong with files each rank finds by itself.
-        first = None if _is_of_files(error) else peers.wait(_patience(error))
+        own = _own_ending(ranks.rank, error)
+        first = None if _is_of_files(error) else peers.wait(_patience(error, ranks))
         if first is None:
-            peers.leave(_own_ending(ranks.rank, error))
+            peers.leave(own)
             raise
         peers.leave(first)
+        if first.why == own.why and _is_of_machine(error):
+            raise SetupError("") from error  # which that rank has said
         if first.how == "interrupted":
             raise Interrupted from error
         raise RankLost(peers.in_words()) from error
@@ -282,9 +285,14 @@ def _own_ending(rank: int, error: BaseException) -> Ending:
     return Ending(rank, "failed", said[:_WORDS])
 
 
-def _patience(error: BaseException) -> float:
-    """Seconds in which it may turn out that another rank has ended, and this one only because of it."""
+def _patience(error: BaseException, ranks: Ranks) -> float:
+    """Seconds in which it may turn out that another rank has ended, and this one only because of it.
+
+    What the machine lacks the others find as well, and the first of them says it.
+    """
     leaves = list(_leaves(error))
+    if _is_of_machine(error) and not ranks.is_first:
+        return _VERDICT_S
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return _SIGNAL_S
     ours = all(isinstance(leaf, MuarlError) and not isinstance(leaf, RankLost) for leaf in leaves)
@@ -293,6 +301,10 @@ def _patience(error: BaseException) -> float:
 
 def _is_of_files(error: BaseException) -> bool:
     return all(isinstance(leaf, SpecError) for leaf in _leaves(error))
+
+
+def _is_of_machine(error: BaseException) -> bool:
+    return all(isinstance(leaf, SetupError) for leaf in _leaves(error))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

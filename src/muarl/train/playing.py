@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
 from muarl.data.stored import refuse_another_domain
-from muarl.domain import Agent
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
-from muarl.http.chat_client import ChatClient
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model
 from muarl.model_user import UserModel
-from muarl.policy.chat import ChatPolicy
+from muarl.own_loop import AgentLoop
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
-from muarl.render import Renderer, TextTokenizer, in_convention
+from muarl.render import Renderer, TextTokenizer
 from muarl.scheduler import Group, Observer
-from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of
+from muarl.scheduler.dialogues import DialogueRunner, load_of
 from muarl.scheduler.rounds import StopSignal, bounds, stream_round
-from muarl.scheduler.scheduler import ReadLoad
 from muarl.seeds import generator
-from muarl.spec import Located, PerturbSpec, RunSpec, TaskSpec
-from muarl.spec.chat_agent import LlmAgentSpec
-from muarl.spec.run import RolloutSpec
+from muarl.spec import Located, PerturbSpec, RunSpec
 from muarl.spec.user import UserSpec
 from muarl.suite import AnyDomain
 from muarl.train.engines import open_engine, open_user_engine, shared_prompts
+from muarl.train.player import Player, by_agents
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -46,79 +40,6 @@ def model_folder(path: Path) -> Path:
     raise SetupError(
         f"no model in {path}: expected a run's folder, or one with config.json, tokenizer.json "
         "and model.safetensors. Make one with: muarl train RUN.yaml"
-    )
-
-
-@dataclass(frozen=True)
-class Player:
-    """Who speaks as the policy.
-
-    Attributes:
-        policy_for: The policy of each dialogue.
-        renderer: Its template and tokenizer.
-        limits: The run's; an expert, who has no tokenizer of its own, speaks byte by byte.
-        load: Reads how busy the engine is, where there is one.
-    """
-
-    policy_for: PolicyFor
-    renderer: Renderer
-    limits: RolloutSpec
-    load: ReadLoad | None = None
-
-
-def by_agents(
-    domain: AnyDomain, run: RunSpec, agent_for: Callable[[TaskSpec, EpisodeKey], Agent]
-) -> Player:
-    """Rule-based agents, a fresh one for each dialogue."""
-    by_bytes = byte_renderer()
-
-    def policy_for(task: TaskSpec, key: EpisodeKey) -> ExpertPolicy:
-        renderer = in_convention(by_bytes, domain.of(task.id).convention)
-        return ExpertPolicy(agent_for(task, key), renderer)
-
-    return Player(policy_for, by_bytes, byte_limits(run.rollout))
-
-
-def by_endpoint(domain: AnyDomain, run: RunSpec, agent: LlmAgentSpec, *, judged: bool) -> Player:
-    """A model behind a chat endpoint.
-
-    Args:
-        domain: Says how calls are written; a suite's members each in their way.
-        run: Its limits, but for those in tokens: the endpoint's own cap is what holds.
-        agent: Which model, where.
-        judged: It is what is evaluated; see `ChatPolicy`.
-
-    Raises:
-        SetupError: The variable that holds its key is not set.
-    """
-    by_bytes, client = byte_renderer(), endpoint_client(agent)
-    policies = {
-        member.located.path: ChatPolicy(
-            client,
-            by_bytes,
-            temperature=agent.temperature,
-            max_tokens=agent.max_tokens,
-            convention=member.convention,
-            judged=judged,
-        )
-        for member in domain.members
-    }
-    roomy = {"max_tokens": 1 << 20, "context_tokens": 1 << 24}  # a token is a byte here
-    return Player(
-        lambda task, _key: policies[domain.of(task.id).located.path],
-        by_bytes,
-        run.rollout.model_copy(update=roomy),
-    )
-
-
-def endpoint_client(agent: LlmAgentSpec) -> ChatClient:
-    """Who is asked.
-
-    Raises:
-        SetupError: The variable that holds the key is not set.
-    """
-    return ChatClient(
-        agent.base_url, agent.model, api_key_env=agent.api_key_env, timeout_s=agent.timeout_s
     )
 
 
@@ -160,13 +81,16 @@ async def open_stored_user(run: RunSpec, folder: Path | None) -> AsyncIterator[U
 
 
 @asynccontextmanager
-async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIterator[Player]:
+async def player(
+    domain: AnyDomain, run: RunSpec, model: Path | None, loop: AgentLoop | None = None
+) -> AsyncIterator[Player]:
     """Who plays, for the length of the block.
 
     Args:
         domain: The domain.
         run: Its engine, limits and seed.
         model: A run's folder or a model's; None lets the domain's expert play.
+        loop: An agent's own loop, which leads the dialogues; None: muarl's.
     """
     if model is None:
         yield by_agents(
@@ -175,6 +99,7 @@ async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIt
             lambda task, key: domain.of(task.id).expert(
                 task, {}, generator(key.run_seed, str(key), "expert")
             ),
+            loop,
         )
         return
     source = model_folder(model)
@@ -183,7 +108,7 @@ async def player(domain: AnyDomain, run: RunSpec, model: Path | None) -> AsyncIt
     prompts = await shared_prompts(domain, renderer)
     async with open_engine(run, weights, source, prompts) as engine:
         yield Player(
-            lambda _task, _key: engine.policy, renderer, run.rollout, load_of(engine.policy)
+            lambda _task, _key: engine.policy, renderer, run.rollout, load_of(engine.policy), loop
         )
 
 
@@ -200,6 +125,7 @@ async def play(
     observer: Observer | None = None,
     perturb: PerturbSpec | None = None,
     user: Path | None = None,
+    loop: AgentLoop | None = None,
 ) -> list[Episode]:
     """Play the run's evaluation tasks; episodes go to the folder's journal.
 
@@ -215,9 +141,10 @@ async def play(
         observer: Told what happens to dialogues.
         perturb: How often users and tools are perturbed.
         user: Model of users, by `stored_user`.
+        loop: An agent's own loop, which leads the dialogues.
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.dialogues)
-    async with player(domain, run, model) as who, open_stored_user(run, user) as user_model:
+    async with player(domain, run, model, loop) as who, open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             held_out = HeldOut(
                 domain=domain,
@@ -228,6 +155,7 @@ async def play(
                 on_group=counting(progress),
                 observer=observer,
                 user_model=user_model,
+                loop=who.loop,
             )
             return await held_out.by(
                 who.policy_for,
@@ -249,6 +177,7 @@ async def roll_out(
     stop: StopSignal,
     observer: Observer | None = None,
     user: Path | None = None,
+    loop: AgentLoop | None = None,
 ) -> None:
     """Play planned dialogues of a stored policy, or of the domain's expert.
 
@@ -262,8 +191,9 @@ async def roll_out(
         stop: Likewise.
         observer: Likewise.
         user: Likewise.
+        loop: An agent's own loop, which leads the dialogues.
     """
-    async with player(domain, run, model) as who:
+    async with player(domain, run, model, loop) as who:
         await play_planned(
             domain,
             run,
@@ -324,6 +254,7 @@ async def play_planned(
                 load=who.load,
                 perturb=run.rollout.perturb,
                 user_model=user_model,
+                loop=who.loop,
             )
             await stream_round(
                 todo,

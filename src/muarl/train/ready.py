@@ -11,6 +11,7 @@ import msgspec
 from muarl.errors import Problem, SetupError, SpecError
 from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
 from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
+from muarl.kernel.device import device_for
 from muarl.kernel.ranks import Ranks
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
@@ -33,9 +34,10 @@ async def require_engine(run: RunSpec, model: Path | None, *, trains: bool = Fal
         trains: New weights will be given to the engine.
 
     Raises:
-        SetupError: The engine is not installed, does not answer, or there is no model in the
-            folder.
+        SetupError: The engine is not installed, does not answer, there is no model in the
+            folder, or no GPU for this process where one is asked for.
     """
+    device_for(run.model.device)
     if model is not None:
         model_folder(model)
     lora = run.model.lora is not None

@@ -171,6 +171,7 @@ def rolling_out(
         load=load_of(policy),
         perturb=run.rollout.perturb,
         user_model=at.user_model,
+        loop=at.loop,
     )
     return open_groups(
         source,

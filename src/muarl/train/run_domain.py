@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from muarl.content import hashed
 from muarl.data.progress import unfit_items
 from muarl.domain import Domain
 from muarl.errors import Problem, SpecError
@@ -17,12 +18,15 @@ from muarl.evaluate.held_out import (
 )
 from muarl.seeds import generator
 from muarl.spec import Located, RunSpec, TaskSpec
+from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
+from muarl.spec.plugged import versions_of
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
 from muarl.synth.chat_file import read_chat
 from muarl.train.overlapping import overlap_findings
+from muarl.train.run_loop import loop_of
 from muarl.user.build import UnfitUser
 
 
@@ -30,13 +34,14 @@ async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
     """Load a run's domain, and try once whatever all of the run's dialogues need.
 
     Tasks are generated, the tool server is started and ended, the users and the expert are made; none
-    of them speaks.
+    of them speaks. An agent's own loop is imported.
 
     Raises:
         SpecError: Run file, domain or tasks have to be mended.
         ToolServerError: The tool server does not start.
         SetupError: The key of the user's endpoint is not set.
     """
+    loop_of(run)
     domain = load_domain_of(run)
     refuse_unfit(run, domain)
     for one in domain.members:
@@ -136,7 +141,7 @@ def try_all_users(
 
 
 def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[TaskSpec]) -> None:
-    """Make the users that tasks will meet: as each persona, and for each task if its own words count.
+    """Make the users that tasks will meet: as each persona, and for each task if its own words may count.
 
     What one persona or task lacks for a user another may have.
 
@@ -146,22 +151,35 @@ def try_users(domain: Domain, users: Iterable[UserKindSpec], tasks: Sequence[Tas
     """
     one_each = {persona: task for task in reversed(tasks) for persona in task.personas}
     for user in users:
-        if user.replay is not None or user.fixed is not None:
+        by_task = user.replay is not None or user.fixed is not None
+        if by_task or user.plugin is not None:
             for task in tasks:
                 domain.user(user, task, task.personas[0], 0)
+        if by_task:
             continue
         for persona, task in one_each.items():
             domain.user(user, task, persona, 0)
 
 
-async def content_of_run(domain: AnyDomain, run: RunSpec) -> dict[str, Any]:
-    """What the domain is made of, as far as the run uses it.
+async def content_of_run(domain: AnyDomain, run: Located[RunSpec], *beside: Spec) -> dict[str, Any]:
+    """What the domain is made of, as far as the run uses it; who provides what; an agent's own loop.
+
+    Args:
+        domain: The domain.
+        run: The run.
+        beside: Further specs of the run that may name plug-ins.
 
     Raises:
         SpecError: World or tasks cannot be had.
         ToolServerError: The tool server does not start.
     """
-    return await domain.content(sorted({run.eval.split, *training_splits(run)}))
+    content = await domain.content(sorted({run.spec.eval.split, *training_splits(run.spec)}))
+    if versions := versions_of(run.spec, *beside):
+        content["plug-ins"] = {**content.get("plug-ins", {}), **versions}
+    if run.spec.rollout.loop is not None:
+        file = run.resolve(run.spec.rollout.loop.rpartition(":")[0])
+        content["loop"] = {file.name: hashed(file.read_text(encoding="utf-8", errors="replace"))}
+    return content
 
 
 async def _unfit_items(run: RunSpec, domain: AnyDomain) -> list[Finding]:

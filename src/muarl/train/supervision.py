@@ -129,6 +129,7 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
         on_episode=at.progress.advance,
         observer=at.observation,
         crew=at.crew,
+        loop=at.loop,
     )
     success = summarise(episodes).success
     whose = "expert dialogues verified" if spec.file is None else f"dialogues of {spec.file}"
@@ -139,6 +140,11 @@ async def _supervise(at: RunAtWork, pupil: _Pupil) -> None:
     steps, epochs = total_steps(spec, dialogues), total_epochs(spec, dialogues)
     if first_step >= steps:
         return
+    if (spec.warmup_steps or 0) > steps:
+        raise TrainError(
+            f"cold_start.warmup_steps: the rate would rise until {spec.warmup_steps}, and "
+            f"{spec.epochs:g} epochs of these dialogues are {steps} updates; take fewer"
+        )
     at.progress.note(str(trainer.found))
     if epochs > _MANY_EPOCHS:
         at.progress.note(

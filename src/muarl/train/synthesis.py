@@ -25,15 +25,8 @@ from muarl.synth.review import with_reviews
 from muarl.synth.select import Selected, select
 from muarl.synth.verdicts import RulingsWriter, known_rulings, known_verdicts, recorded
 from muarl.synth.verify import SELECT, Verdict, Verifier, Yield
-from muarl.train.playing import (
-    Player,
-    by_agents,
-    by_endpoint,
-    endpoint_client,
-    play_planned,
-    player,
-    stored_user,
-)
+from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
+from muarl.train.playing import play_planned, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import require_engine, require_room
 from muarl.train.run_domain import try_all_users

@@ -91,6 +91,7 @@ class Validation:
             observer=at.observation,
             user_model=at.user_model,
             crew=at.crew,
+            loop=at.loop,
         ).by(
             lambda _task, _key: policy,
             phase=f"validation:{done}",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from muarl.errors import RecordError, SpecError
+from muarl.errors import PluginError, RecordError, SpecError
 from muarl.seeds import generator
 from muarl.spec import (
     DomainSpec,
@@ -16,6 +16,7 @@ from muarl.spec import (
     TaskSpec,
     UserScriptSpec,
 )
+from muarl.spec.plugged import PluggedUser
 from muarl.spec.user import (
     LlmUserSpec,
     ReplayUserSpec,
@@ -25,6 +26,7 @@ from muarl.spec.user import (
     WordedUserSpec,
 )
 from muarl.user.fixed import FixedUser, teller
+from muarl.user.plugin import Scene, plugged_user
 from muarl.user.protocol import User
 from muarl.user.scripted import ScriptedUser
 from muarl.user.speaker import Mute, Speaker
@@ -83,6 +85,8 @@ class Users:
             return self._fixed(task)
         if who.teller is not None:
             return teller(task.goal, who.teller.answers)
+        if who.plugin is not None:
+            return self._plugged(who.plugin, task, persona, seed)
         assert who.scripted is not None  # a user is of exactly one kind
         return self._scripted(who.scripted.knobs, task, persona, seed)
 
@@ -177,6 +181,13 @@ class Users:
         if not task.turns:
             raise self._problem(f"task {task.id!r} has no `turns`, which a fixed user says")
         return FixedUser(task.turns)
+
+    def _plugged(self, who: PluggedUser, task: TaskSpec, persona: str, seed: int) -> User:
+        scene = Scene(task, self._spec.personas[persona], persona, seed, self._spec)
+        try:
+            return plugged_user(who, scene)
+        except PluginError as error:
+            raise self._problem(str(error)) from error
 
     def _script(self, manner: PersonaSpec) -> UserScriptSpec | None:
         """The domain's language, as a persona hears it."""

@@ -10,6 +10,7 @@ from muarl.errors import EpisodeError
 from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import evaluate, reward_of
+from muarl.reward.plugin import wants_said
 from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec, TurnSpec
 from muarl.spec.calls import Who
 from muarl.tools import ToolSession
@@ -234,6 +235,9 @@ def _said(wanted: Sequence[PredicateSpec]) -> Iterator[Turn]:
             yield _turn(predicate.said.text, UserReply(""))
         elif predicate.python is not None and predicate.python.says:
             yield _turn("\n".join(predicate.python.says), UserReply(""))
+        elif predicate.plugin is not None:
+            if texts := wants_said(predicate.plugin):
+                yield _turn("\n".join(texts), UserReply(""))
         elif predicate.not_ is None:
             yield from _said([part for _, part in predicate.parts()])
 

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self
 
-from muarl.authors import PACKAGES, shown_file
+from muarl.authors import frames_of_hers, place_of
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
 from muarl.gate import current_lane
@@ -153,25 +153,23 @@ class CallWatch:
     def _in_a_thread(self) -> FrameType | None:
         """A frame of a domain's code in another thread, where tools that are a plain `def` run."""
         frames = (f for thread, f in sys._current_frames().items() if thread != self._loop)
-        return next((hers for frame in frames if (hers := _hers(frame)) is not None), None)
+        return next((hers for frame in frames if (hers := _innermost(frame)) is not None), None)
 
 
 def held_by(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of a domain's code that the MCP SDK has called, or None."""
-    frame = above = _hers(frame)
-    while above is not None and not _is_named(above, "mcp."):
+    frame = above = _innermost(frame)
+    while above is not None and not _is_of_sdk(above):
         above = above.f_back
     return None if above is None else frame
 
 
-def _hers(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and not _is_named(frame, PACKAGES):
-        frame = frame.f_back
-    return frame
+def _innermost(frame: FrameType | None) -> FrameType | None:
+    return next(frames_of_hers(frame), None)
 
 
-def _is_named(frame: FrameType, prefix: str) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith(prefix)
+def _is_of_sdk(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("mcp.")
 
 
 def _made_in(frame: FrameType | None) -> UnderWay | None:
@@ -181,16 +179,9 @@ def _made_in(frame: FrameType | None) -> UnderWay | None:
     return None if frame is None else frame.f_locals.get("made")
 
 
-def _place(frame: FrameType | None) -> str:
-    if frame is None:
-        return ""
-    code = frame.f_code
-    return f" ({shown_file(code.co_filename)}:{frame.f_lineno}, in {code.co_name})"
-
-
 def _holding(frame: FrameType) -> str:
     return (
-        f"a tool holds up the event loop{_place(frame)}: all dialogues wait, and no deadline can end "
+        f"a tool holds up the event loop{place_of(frame)}: all dialogues wait, and no deadline can end "
         "the call. Await what takes long (`await anyio.sleep(...)`, an async client), or make the "
         "tool a plain `def`, which runs in a thread of its own"
     )
@@ -198,7 +189,7 @@ def _holding(frame: FrameType) -> str:
 
 def _endless(frame: FrameType | None) -> str:
     return (
-        f"the call does not end{_place(frame)}, and tools.call_timeout_s cannot end it: that ends "
+        f"the call does not end{place_of(frame)}, and tools.call_timeout_s cannot end it: that ends "
         "only what is awaited. Give what it waits for a deadline and its loops an end, or await what "
         "takes long (`await anyio.sleep(...)`, an async client) in an `async def`"
     )

@@ -56,8 +56,10 @@ def figures_of(line: Mapping[str, Any], iterations: int) -> Figures:
     axis = _AXES.get(kind, "iteration")
     at = line.get(axis, iterations)
     parts = [kind]
-    if kind == "eval":
+    if kind in ("eval", "users") and "phase" in line:
         parts += [str(line["phase"]), f"T{line['temperature']:g}"]
+    elif kind == "users":
+        parts += [str(line["policy"]), str(line["user"])]
     if kind == "floor":
         parts.append(str(line["name"]))
     told = {key: value for key, value in line.items() if key not in (axis, "temperature")}

@@ -1,7 +1,9 @@
-// Evaluations in full: pass^k, metrics, users, where dialogues ended, and the grid of policies and users.
+// Evaluations in full: what stands beside the scores, why dialogues failed, what they took, pass^k, metrics,
+// users, where dialogues ended, and the grid of policies and users.
 
 function evaluationsSection(data) {
-  const parts = [passTable(data.evals), metricsTable(data.evals), usersTable(data.evals), toolsTable(data.evals), endingsTable(data.evals), gridParts(data.grid)].flat().filter(Boolean);
+  const lines = [...data.evals, ...cellLines(data.grid)];
+  const parts = [gridParts(data.grid), besideTable(lines), failuresTable(lines), spentTable(lines), passTable(data.evals), metricsTable(lines), usersTable(data.evals), toolsTable(lines), endingsTable(lines)].flat().filter(Boolean);
   return parts.length ? h("section", { id: "evaluations" }, h("h2", {}, "Evaluations in full"), h("div", { class: "tables" }, parts)) : "";
 }
 
@@ -9,13 +11,63 @@ function lineName(line) {
   return [phaseName(line.phase), temperatureName(line.temperature)].filter(Boolean).join(", ");
 }
 
+const BROAD = 5;  // columns; a table of more takes the whole width
+
 /** A table with a heading and a note; one that nothing stands in is none. */
 function titled(title, heads, rows, note) {
   if (!rows.length) return null;
-  return h("div", { class: "card" }, h("h3", {}, title), scrolling(title, h("table", { class: "numbers wide" },
+  return h("div", { class: heads.length > BROAD ? "card broad" : "card" }, h("h3", {}, title), scrolling(title, h("table", { class: "numbers wide" },
     h("thead", {}, h("tr", {}, heads.map((head) => (head ? h("th", { scope: "col" }, head) : h("td"))))),
     h("tbody", {}, rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, name), cells.map((cell) => h("td", {}, cell))))))),
     note && h("p", { class: "note" }, note));
+}
+
+/** Cells of a grid as evaluations. */
+function cellLines(grid) {
+  return listOf(grid?.cells).map((cell) => ({ ...cell.summary, ...cell, phase: `${cell.policy} with ${cell.user}` }));
+}
+
+/** The score, what no skill earns, what is left of the one above the other, and what was trained on. */
+function besideTable(lines) {
+  const rows = lines.filter((line) => interval(line.above_floor) || line.contamination).map((line) => [
+    lineName(line), scoreText(line.success), interval(line.floor) ? scoreText(line.floor) : "–", interval(line.above_floor) ? scoreText(line.above_floor) : "–",
+    line.contamination?.says ?? "nobody looked"]);
+  return titled("Beside the scores", ["", "success", "floor", "above the floor", "trained on"], rows,
+    "Floor: the best policy without skill. Above it: the share earned of what the floor leaves.");
+}
+
+const FAILURES = {
+  rules_broken: "broke a rule", invented_fact: "named what nobody had told", misread_result: "misread a result", cut_off: "cut by a cap",
+  stopped_early: "stopped early", wrong_outcome: "changed something else", user_fault: "user fault", infrastructure: "infrastructure",
+};
+
+function failuresTable(lines) {
+  const kinds = [...new Set(lines.flatMap((line) => Object.keys(line.failures || {})))];
+  const known = [...Object.keys(FAILURES).filter((kind) => kinds.includes(kind)), ...kinds.filter((kind) => !Object.hasOwn(FAILURES, kind))];
+  if (!known.length) return null;
+  return titled("Why dialogues failed", ["", "failed", ...known.map((kind) => FAILURES[kind] ?? kind.replaceAll("_", " "))],
+    lines.filter((line) => line.failures).map((line) => [lineName(line), number(Object.values(line.failures).reduce((a, b) => a + b, 0)),
+      ...known.map((kind) => number(line.failures[kind] ?? 0))]),
+    "Dialogues, each of the first kind that holds, by rules that read the record; faults are scored nowhere.");
+}
+
+const SPENT = [
+  ["turns", (line) => intervalText(line.turns, number)],
+  ["sampled tokens", (line) => intervalText(line.sampled_tokens, number)],
+  ["tokens sent", (line) => number(line.spent?.prompt_tokens)],
+  ["tokens written", (line) => number(line.spent?.completion_tokens)],
+  ["cost", (line) => number(line.spent?.cost)],
+  ["message, median ms", (line) => number(line.observed?.message_p50_ms)],
+  ["99th percentile", (line) => number(line.observed?.message_p99_ms)],
+  ["tokens a second", (line) => number(line.observed?.sampled_tokens_per_s)],
+];
+
+function spentTable(lines) {
+  const rows = lines.map((line) => SPENT.map(([, of]) => of(line)));
+  const shown = SPENT.map((_, at) => rows.some((row) => row[at] !== "–"));
+  const kept = (row) => row.filter((_, at) => shown[at]);
+  return titled("What a dialogue took", ["", ...kept(SPENT.map(([name]) => name))], shown.includes(true) ? lines.map((line, at) => [lineName(line), ...kept(rows[at])]) : [],
+    shown[2] ? "Tokens sent and written as an endpoint counts them; cost by the grid's prices. A message takes waits and tries with it." : "A message takes waits and tries with it.");
 }
 
 function passTable(evals) {
@@ -56,13 +108,20 @@ function gridParts(grid) {
   const users = [...new Set(grid.cells.map((cell) => cell.user))];
   const policies = [...new Set(grid.cells.map((cell) => cell.policy))];
   const cellOf = (policy, user) => grid.cells.find((cell) => cell.policy === policy && cell.user === user);
-  const difference = (one) => [`${one.of} − ${one.minus}`, one.beside, intervalText(one.success, signedPercent)];
+  const difference = (one) => [`${one.of} − ${one.minus}`, one.beside, intervalText(one.success, signedPercent), number(one.adjusted ?? one.p), one.found ?? "", h("span", { class: "says" }, one.why ?? "")];
+  const told = ["success", "p", "found", "why"];
+  const adjusted = [...listOf(grid.policies), ...listOf(grid.users)].some((one) => isNumber(one.adjusted)) ? " p is adjusted for all comparisons of the grid (Holm)." : "";
+  const paired = `Paired by task; an interval that holds 0 tells nothing.${adjusted}`;
   const most = Math.max(0, ...grid.cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
   return [
     titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; the stronger the colour, the more."),
     most > 1 && titled(`pass^${most}, policies by users`, ["", ...users], policies.map((policy) => [policy, ...users.map((user) => scoreText(cellOf(policy, user)?.pass_hat?.[most]))])),
-    titled("Policies compared", ["", "with user", "success"], (grid.policies || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),
-    titled("Users compared", ["", "of policy", "success"], (grid.users || []).map(difference), "Paired by task; an interval that holds 0 tells nothing."),
+    titled("Policies compared", ["", "with user", ...told], listOf(grid.policies).map(difference), paired),
+    titled("Users compared", ["", "of policy", ...told], listOf(grid.users).map(difference), paired),
+    titled("What is kept of the gain", ["with user", "kept", "verdict", "why"], Object.entries(grid.kept || {}).map(([user, one]) => [user, intervalText(one?.kept, percent), String(one?.verdict ?? ""), h("span", { class: "says" }, one?.why ?? "")])),
+    titled("Other trainings", ["", "with user", "mean of trainings", "", ""], grid.cells.filter((cell) => cell.trainings).map((cell) => [cell.policy, cell.user,
+      intervalText(cell.trainings.mean, percent), Object.entries(cell.by_seed || {}).map(([seed, value]) => `seed ${seed}: ${percent(interval(value)?.value)}`).join(", "), h("span", { class: "says" }, cell.trainings.says)]),
+      "How well another training of the same kind would do: each training counts once, however many its dialogues."),
   ];
 }
 

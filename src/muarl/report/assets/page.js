@@ -17,7 +17,8 @@ const isOne = page.runs.length === 1;
 
 function drawRun(data, at) {
   const episodes = (run) => episodesSection(embeddedSource(run, at), isOne ? null : run.run.name);
-  return [notices, summarySection, trainingSection, evaluationsSection, episodes, runSection].map((draw) => guarded(draw, data));
+  const users = (run) => usersSection(run, page);
+  return [notices, summarySection, trainingSection, evaluationsSection, users, episodes, runSection].map((draw) => guarded(draw, data));
 }
 
 document.getElementById("masthead").append(guarded(isOne ? (all) => masthead(all.runs[0]) : runsMasthead, page));

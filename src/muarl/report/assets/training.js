@@ -93,7 +93,7 @@ function chartGroups(lines, validations) {
       { title: "Log-prob gap, sampler to trainer", log: true, note: "Largest in the iteration: at its first update, and right after new weights reached the sampler.",
         series: [{ name: "update", values: of("max_logprob_gap") }, { name: "sync", values: of("sync_gap") }] },
       { title: "Importance weights cut", ...inPercent, skip: !has("importance_truncated"), series: one("importance_truncated") },
-      { title: "Versions behind", series: [{ name: "mean", values: of("lag_mean") }, { name: "most", values: of("lag_max") }], skip: !has("lag_max"), note: "From the weights that sampled a token to those that learned from it." },
+      { title: "Versions behind", series: [{ name: "mean", values: of("lag_mean") }, { name: "most", values: of("lag_max") }], note: "From the weights that sampled a token to those that learned from it; 0 is on-policy." },
       { title: "Forks per dialogue", series: one("fork_rate"), skip: !has("fork_rate"), note: "How often the chat template rewrote history." },
       { title: "Token drift", series: one("token_drift"), skip: !has("token_drift") },
     ]],

@@ -1,0 +1,397 @@
+"""What an installed package provides beside what muarl has, and how a spec names it.
+
+A package registers a `Plugin` under one of the entry-point groups of `KINDS`; a spec then says
+`plugin: {name: options}` wherever a kind of that group may stand. Only the package that is named is
+imported; the options are validated by the plug-in's own closed model, like everything else in the file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+
+from muarl.authors import RAISED, blame, is_written_by_an_author, let_others_pass
+from muarl.errors import PluginError, did_you_mean
+from muarl.spec.base import Spec
+
+KINDS = {
+    "muarl.users": "user",
+    "muarl.tool_servers": "tool server",
+    "muarl.worlds": "world",
+    "muarl.predicates": "predicate",
+    "muarl.policies": "policy",
+    "muarl.sinks": "sink",
+}
+"""Entry-point group to what its plug-ins are."""
+
+ERROR, NAME_ERROR = "plugin", "plugin_name"
+"""Types of pydantic's errors that say what is wrong with a plug-in that a spec names: with what stands
+there, or with the name that is the last part of the error's place."""
+
+
+class Options(Spec):
+    """What a spec says to a plug-in: derive from it, or use it as it is where there is nothing to say.
+
+    A closed, immutable model: what it does not know is an error with line and column. The docstring
+    below a field is what editors show. Values are read as strictly as muarl's own: `"3"` is no number.
+    """
+
+
+O = TypeVar("O", bound=Options)
+P = TypeVar("P", bound="Plugin[Any]")
+
+
+@dataclass(frozen=True)
+class Plugin(Generic[O]):
+    """What an entry point of a package names; each kind of plug-in derives from it.
+
+    Attributes:
+        options: The model of what a spec may say to it.
+    """
+
+    options: type[O]
+    group: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class Provided:
+    """An entry point of an installed package.
+
+    Attributes:
+        group: One of `KINDS`.
+        name: As specs name it.
+        package: The package that provides it.
+        version: Of the package.
+        point: What to import.
+    """
+
+    group: str
+    name: str
+    package: str
+    version: str
+    point: EntryPoint
+
+    @property
+    def kind(self) -> str:
+        """What it is: `user`."""
+        return KINDS[self.group]
+
+    @property
+    def by(self) -> str:
+        """Who provides it: `my-package 0.1`."""
+        return f"{self.package} {self.version}"
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name!r} of {self.by}"
+
+    def load(self) -> Plugin[Any]:
+        """Import it.
+
+        Raises:
+            PluginError: It cannot be imported, or is no plug-in of its kind.
+        """
+        is_written_by_an_author(self.point.module)
+        try:
+            found = self.point.load()
+        except RAISED as error:  # boundary: the package raises anything
+            let_others_pass(error)
+            raise PluginError(f"{self} cannot be imported: {blame(error)}") from error
+        if not isinstance(found, Plugin) or found.group != self.group:
+            raise PluginError(
+                f"{self}: its entry point {self.point.value!r} names a {type(found).__name__}; in the "
+                f"group {self.group} it must name a muarl.plugins.{_class_name(self.group)}"
+            )
+        if not (isinstance(found.options, type) and issubclass(found.options, Options)):
+            shown = getattr(found.options, "__name__", repr(found.options))
+            raise PluginError(
+                f"{self}: its options are {shown}, which is no subclass of muarl.plugins.Options"
+            )
+        return found
+
+
+def _class_name(group: str) -> str:
+    return "".join(word.capitalize() for word in KINDS[group].split()) + "Plugin"
+
+
+def installed(group: str) -> dict[str, tuple[Provided, ...]]:
+    """Name to what provides it, of all packages installed; more than one is a clash. Imports none."""
+    return _installed(group, tuple(sys.path))
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> dict[str, tuple[Provided, ...]]:
+    del path  # which packages are installed follows from it
+    found: dict[str, tuple[Provided, ...]] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        dist = point.dist
+        name, version = (
+            (dist.name, dist.version) if dist is not None else ("an unknown package", "")
+        )
+        one = Provided(group, point.name, name, version, point)
+        found[point.name] = (*found.get(point.name, ()), one)
+    return found
+
+
+def all_installed() -> list[Provided]:
+    """Whatever any package provides, by group and name. Imports none."""
+    return [one for group in KINDS for many in installed(group).values() for one in many]
+
+
+def problems_of_plugins() -> list[str]:
+    """What is wrong with plug-ins that are installed. Imports them all."""
+    found = []
+    for group in KINDS:
+        for name in installed(group):
+            try:
+                provided(group, name).load()
+            except PluginError as error:
+                found.append(str(error))
+    return found
+
+
+def provided(group: str, name: str) -> Provided:
+    """Who provides a plug-in.
+
+    Raises:
+        PluginError: Nobody does, or more than one package.
+    """
+    there = installed(group)
+    found = there.get(name, ())
+    if len(found) == 1:
+        return found[0]
+    kind = KINDS[group]
+    if found:
+        both = " and ".join(one.by for one in found)
+        raise PluginError(
+            f"the {kind} {name!r} is provided twice, by {both}; uninstall one of them"
+        )
+    for other in KINDS:
+        if name in installed(other):
+            raise PluginError(f"{installed(other)[name][0]} is no {kind}")
+    have = ", ".join(f"{one} ({who.by})" for one, (who, *_) in there.items())
+    raise PluginError(
+        f"no installed package provides a {kind} {name!r}{did_you_mean(name, there)}; "
+        + (f"installed: {have}" if have else f"none provides any (entry points {group})")
+    )
+
+
+class Plugged:
+    """A plug-in that a spec names, and what the spec says to it.
+
+    In a file a mapping of one name to options, `{patient: {patience: 3}}`, or the name alone where
+    nothing needs to be said.
+
+    Attributes:
+        name: Its name.
+        options: As its own model has read them.
+    """
+
+    group: ClassVar[str]
+
+    def __init__(self, name: str, options: Options) -> None:
+        self.name = name
+        self.options = options
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.options!r})"
+
+    @property
+    def provided(self) -> Provided:
+        """Who provides it.
+
+        Raises:
+            PluginError: Nobody does any more.
+        """
+        return provided(self.group, self.name)
+
+    def registered(self, kind: type[P]) -> P:
+        """What its package registered, which is of a kind."""
+        found = self.provided.load()
+        assert isinstance(found, kind)  # `load` looked at its group
+        return found
+
+    @classmethod
+    def model_of(cls, name: str) -> type[Options] | None:
+        """The model of a plug-in's options; None where it cannot be had."""
+        try:
+            model: type[Options] = provided(cls.group, name).load().options
+        except PluginError:
+            return None
+        return model
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Those that are installed."""
+        return list(installed(cls.group))
+
+    @classmethod
+    def _read(cls, value: Any) -> Self:
+        if isinstance(value, cls):
+            return value
+        named = {value: {}} if isinstance(value, str) else value
+        if not isinstance(named, Mapping) or len(named) != 1:
+            kind = KINDS[cls.group]
+            have = f"; installed: {', '.join(cls.names())}" if cls.names() else ""
+            raise PydanticCustomError(
+                ERROR,
+                "{said}",
+                {"said": f"expected the name of a {kind}, or one name and its options{have}"},
+            )
+        ((name, given),) = named.items()
+        try:
+            model = provided(cls.group, str(name)).load().options
+        except PluginError as error:
+            if isinstance(value, str):
+                raise PydanticCustomError(ERROR, "{said}", {"said": str(error)}) from None
+            _refuse(str(error), str(name), given)
+        if isinstance(given, Options):
+            given = given if isinstance(given, model) else given.model_dump()
+        read = TypeAdapter(dict[str, model]).validate_python({name: given}, strict=True)  # type: ignore[valid-type]
+        return cls(str(name), read[name])
+
+    def _dumped(self, info: core_schema.SerializationInfo) -> dict[str, Any]:
+        options = self.options.model_dump(
+            mode=info.mode,
+            exclude_defaults=info.exclude_defaults,
+            exclude_unset=info.exclude_unset,
+            exclude_none=info.exclude_none,
+        )
+        return {self.name: options}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._read,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                cls._dumped, info_arg=True
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        one: dict[str, Any] = {"type": "object", "minProperties": 1, "maxProperties": 1}
+        models = (
+            {name: cls.model_of(name) for name in cls.names()} if _INSTALLED_SHOWN.get() else {}
+        )
+        if not models:
+            return {"anyOf": [{"type": "string"}, one]}
+        one["properties"] = {
+            name: {"type": "object"} if model is None else handler(model.__pydantic_core_schema__)
+            for name, model in models.items()
+        }
+        one["additionalProperties"] = False
+        bare = [name for name, model in models.items() if model is None or not _needs(model)]
+        return {"anyOf": [{"type": "string", "enum": bare}, one] if bare else [one]}
+
+
+_INSTALLED_SHOWN: ContextVar[bool] = ContextVar("muarl_installed_shown", default=False)
+
+
+@contextmanager
+def installed_shown() -> Iterator[None]:
+    """Within the block JSON Schemas know the options of the plug-ins installed.
+
+    Of a kind of which any is installed they take no others.
+    """
+    token = _INSTALLED_SHOWN.set(True)
+    try:
+        yield
+    finally:
+        _INSTALLED_SHOWN.reset(token)
+
+
+def _needs(model: type[Options]) -> bool:
+    return any(field.is_required() for field in model.model_fields.values())
+
+
+def _refuse(said: str, name: str, given: Any) -> NoReturn:
+    error = PydanticCustomError(NAME_ERROR, "{said}", {"said": said})
+    details = InitErrorDetails(type=error, loc=(name,), input=given)
+    raise ValidationError.from_exception_data("plugin", [details])
+
+
+class PluggedUser(Plugged):
+    """A user of an installed package."""
+
+    group = "muarl.users"
+
+
+class PluggedToolServer(Plugged):
+    """A tool server, likewise."""
+
+    group = "muarl.tool_servers"
+
+
+class PluggedWorld(Plugged):
+    """A world, likewise."""
+
+    group = "muarl.worlds"
+
+
+class PluggedPredicate(Plugged):
+    """A predicate, likewise."""
+
+    group = "muarl.predicates"
+
+
+class PluggedPolicy(Plugged):
+    """A policy, likewise."""
+
+    group = "muarl.policies"
+
+
+class PluggedSink(Plugged):
+    """A sink, likewise."""
+
+    group = "muarl.sinks"
+
+
+def plugged_in(
+    value: Any, loc: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Plugged]]:
+    """The plug-ins that a spec, or a part of one, names, and where.
+
+    Args:
+        value: The spec.
+        loc: Where it stands itself.
+    """
+    if isinstance(value, Plugged):
+        yield loc, value
+    elif isinstance(value, BaseModel):
+        for name, field in type(value).model_fields.items():
+            yield from plugged_in(getattr(value, name), (*loc, field.alias or name))
+    elif isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from plugged_in(below, (*loc, key))
+    elif isinstance(value, list | tuple):
+        for index, below in enumerate(value):
+            yield from plugged_in(below, (*loc, index))
+
+
+def versions_of(*specs: Any) -> dict[str, str]:
+    """What specs name, by kind and name, to the package and its version: `{"user patient": "my-package 0.1"}`."""
+    named = (one.provided for spec in specs for _, one in plugged_in(spec))
+    return {f"{one.kind} {one.name}": one.by for one in named}
