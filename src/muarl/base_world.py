@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from muarl.errors import SpecError
+from muarl.authors import RAISED, blame, let_others_pass
+from muarl.errors import MuarlError, SpecError
 from muarl.json_values import json_problem
 from muarl.python_folder import PythonFolder
 from muarl.spec import DomainSpec, Located
 from muarl.spec.device import DEVICE, DeviceStateSpec
 from muarl.spec.domain import WorldSpec
-from muarl.world import World
+from muarl.spec.plugged import O, PluggedWorld, Plugin
+from muarl.world import World, plain
 
 
 def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
@@ -33,11 +38,59 @@ def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
         from muarl.world.sql import SqlWorld
 
         return SqlWorld(load_database(located), beside)
+    if spec.world.plugin is not None:
+        return _plugged(located, spec.world.plugin, beside)
     world = _document(located, python, spec.world, ("world",))
     if beside.keys() & world.keys():
         message = f"the world has a key {DEVICE!r}, where `device.world` lies; name it otherwise"
         raise SpecError([located.problem(("world",), message)])
     return World({**world, **beside})
+
+
+@dataclass(frozen=True)
+class WorldPlugin(Plugin[O]):
+    """A kind of world, registered in the group `muarl.worlds`.
+
+    Attributes:
+        options: The model of what a spec may say to it.
+        make: Makes the world before any task, of options and the domain's folder: a mapping of what JSON
+            holds, or a `World` of a class of its own, which must keep the laws of
+            `muarl.testing.world_laws`.
+    """
+
+    make: Callable[[O, Path], World | Mapping[str, Any]]
+
+    group = "muarl.worlds"
+
+
+def _plugged(located: Located[DomainSpec], named: PluggedWorld, beside: dict[str, Any]) -> World:
+    """The world of a package, and what lies beside it."""
+
+    def problem(message: str) -> SpecError:
+        return SpecError([located.problem(("world", "plugin"), f"{named.provided} {message}")])
+
+    try:
+        made = named.registered(WorldPlugin).make(named.options, located.path.parent)
+        found = json_problem(plain(made)) if isinstance(made, Mapping) else ""
+    except MuarlError:
+        raise
+    except RAISED as error:  # boundary: the package raises anything
+        let_others_pass(error)
+        raise problem(f"raised {blame(error)}") from error
+    if not isinstance(made, Mapping):
+        raise problem(f"made a {type(made).__name__}; the world must be a mapping at the top")
+    if found:
+        raise problem(f"made a world that is not JSON: {found}")
+    if beside.keys() & made.keys():
+        raise problem(f"made a world with a key {DEVICE!r}, where `device.world` lies")
+    if not isinstance(made, World):
+        return World({**made, **beside})
+    if type(fork := made.fork()) is not type(made):
+        raise problem(
+            f"made a {type(made).__name__} whose `fork` gives a {type(fork).__name__}; override `fresh`"
+        )
+    fork.update(beside)
+    return fork
 
 
 def _document(

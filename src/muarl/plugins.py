@@ -4,14 +4,19 @@ A package names a plug-in of a kind under an entry point of that kind's group, a
 point: `user: {plugin: {patient: {patience: 3}}}`. See docs/plugins.md. Nothing here loads torch or MCP.
 """
 
-from muarl.errors import EpisodeError, UserError
+from muarl.base_world import WorldPlugin
+from muarl.errors import EpisodeError, ToolServerError, UserError
+from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.record import UserReply
 from muarl.reward.evidence import Evidence
 from muarl.reward.own import Answer
 from muarl.reward.plugin import PredicatePlugin
 from muarl.spec.plugged import Options, Plugin
+from muarl.tools.plugin import ToolServerPlugin
+from muarl.tools.protocol import ToolServer, ToolSession
 from muarl.user.plugin import Scene, UserPlugin
 from muarl.user.protocol import ActingUser, Device, User
+from muarl.world import World
 
 __all__ = [
     "ActingUser",
@@ -23,8 +28,17 @@ __all__ = [
     "Plugin",
     "PredicatePlugin",
     "Scene",
+    "ToolCall",
+    "ToolResult",
+    "ToolServer",
+    "ToolServerError",
+    "ToolServerPlugin",
+    "ToolSession",
+    "ToolSpec",
     "User",
     "UserError",
     "UserPlugin",
     "UserReply",
+    "World",
+    "WorldPlugin",
 ]

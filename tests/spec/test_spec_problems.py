@@ -186,7 +186,7 @@ def test_sound_files_load(folder: Path) -> None:
             "domain",
             "  python: tools.py:serve",
             "  stateless: true",
-            "6:3: 'tools': give exactly one of python, sql, simulated, command, url",
+            "6:3: 'tools': give exactly one of python, sql, simulated, command, url, plugin",
         ),
         (
             "domain",

@@ -98,15 +98,15 @@ def test_a_server_has_a_name_even_if_it_is_given_none(server: ToolsSpec, name: s
         ("tools: []\n", "5:8: 'tools' needs at least 1 entry, got an empty list"),
         (
             "tools: {comand: [x]}\n",
-            "5:8: 'tools': give exactly one of python, sql, simulated, command, url; did you mean 'command'?",
+            "5:8: 'tools': give exactly one of python, sql, simulated, command, url, plugin; did you mean 'command'?",
         ),
         (
             "tools:\n  - {url: 'http://a', command: [x]}\n",
-            "6:5: item 1 of 'tools': give exactly one of python, sql, simulated, command, url; got url and command",
+            "6:5: item 1 of 'tools': give exactly one of python, sql, simulated, command, url, plugin; got url and command",
         ),
         (
             "tools: tools.py:serve\n",
-            "5:8: 'tools': give exactly one of python, sql, simulated, command, url, got 'tools.py:serve'",
+            "5:8: 'tools': give exactly one of python, sql, simulated, command, url, plugin, got 'tools.py:serve'",
         ),
         (
             "tools:\n  command: [x]\n  headers: {a: b}\n",
@@ -184,6 +184,7 @@ def test_the_schema_offers_each_kind_of_server_its_own_keys() -> None:
         "SimulatedToolsSpec",
         "CommandToolsSpec",
         "UrlToolsSpec",
+        "PluginToolsSpec",
     }
     assert several["type"] == "array"
     assert "headers" not in schema["$defs"]["CommandToolsSpec"]["properties"]

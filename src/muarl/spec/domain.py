@@ -10,6 +10,7 @@ from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
 from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.knobs import KnobsSpec
+from muarl.spec.plugged import PluggedWorld
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
@@ -34,6 +35,8 @@ class WorldSpec(OneOf):
     """A function without arguments that returns the world, a mapping of what JSON can hold."""
     sql: SqlWorldSpec | None = None
     """Tables in SQL; a task's `world` patches rows: table to key to columns."""
+    plugin: PluggedWorld | None = None
+    """One of an installed package: `{name: options}`; see docs/plugins.md."""
 
 
 class TaskSourceSpec(Spec):

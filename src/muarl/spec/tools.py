@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from muarl.spec.base import SECRET_KEY, EnvName, Id, PythonRef, Spec
+from muarl.spec.plugged import PluggedToolServer
 from muarl.spec.simulated import SimulatorLlmSpec
 from muarl.spec.sql import SqlTools
 from muarl.spec.url import HttpUrl, refuse_userinfo
@@ -258,6 +259,31 @@ class UrlToolsSpec(AnyToolsSpec):
         return True
 
 
+class PluginToolsSpec(AnyToolsSpec):
+    """A tool server of an installed package; see docs/plugins.md."""
+
+    plugin: PluggedToolServer
+    """Its name and its options: `{name: options}`."""
+
+    @model_validator(mode="after")
+    def _no_state_to_be_read(self) -> PluginToolsSpec:
+        for part in ("setup", "state"):
+            if getattr(self, part):
+                raise ValueError(
+                    f"{part} is for MCP servers; one of a package begins with the dialogue's world and "
+                    "writes into it itself"
+                )
+        return self
+
+    @property
+    def _source(self) -> str:
+        return self.plugin.name
+
+    @property
+    def _outside(self) -> bool:
+        return True
+
+
 def _refuse_secrets(given: Mapping[str, str]) -> None:
     """A secret in a domain's file would be recorded wherever the domain is."""
     for name in given:
@@ -297,6 +323,7 @@ VARIANTS: dict[str, type[AnyToolsSpec]] = {
     "simulated": SimulatedToolsSpec,
     "command": CommandToolsSpec,
     "url": UrlToolsSpec,
+    "plugin": PluginToolsSpec,
 }
 """The key that says what a server is, to its model."""
 
@@ -305,7 +332,8 @@ ToolsSpec = Annotated[
     | Annotated[SqlToolsSpec, Tag("<SqlToolsSpec>")]
     | Annotated[SimulatedToolsSpec, Tag("<SimulatedToolsSpec>")]
     | Annotated[CommandToolsSpec, Tag("<CommandToolsSpec>")]
-    | Annotated[UrlToolsSpec, Tag("<UrlToolsSpec>")],
+    | Annotated[UrlToolsSpec, Tag("<UrlToolsSpec>")]
+    | Annotated[PluginToolsSpec, Tag("<PluginToolsSpec>")],
     Discriminator(
         _variant,
         custom_error_type="one_of",

@@ -3,7 +3,8 @@
 Without faults nothing here needs a model, an endpoint, or time. What can fail does so by a seeded
 `FaultPlan`: an engine (`FaultyPolicy`), an HTTP endpoint (`http_server`), tool servers
 (`FaultyToolServer`, `broken_serve`, `broken_server`), the disk (`FullDisk`). `cancel_everywhere`
-cancels async work at each of its awaits.
+cancels async work at each of its awaits. What one writes oneself is held to what everything of its kind
+has to keep: `world_laws`, `user_laws`, `tool_server_laws`, `policy_laws`.
 """
 
 from muarl.testing.cancelling import LivesOnError as LivesOnError
@@ -22,6 +23,11 @@ from muarl.testing.http_server import KEPT_FAULTS as KEPT_FAULTS
 from muarl.testing.http_server import HttpServer as HttpServer
 from muarl.testing.http_server import chat_answer as chat_answer
 from muarl.testing.http_server import http_server as http_server
+from muarl.testing.laws import LawError as LawError
+from muarl.testing.laws import policy_laws as policy_laws
+from muarl.testing.laws import tool_server_laws as tool_server_laws
+from muarl.testing.laws import user_laws as user_laws
+from muarl.testing.laws import world_laws as world_laws
 from muarl.testing.plan import FaultPlan as FaultPlan
 from muarl.testing.playing import play_agents as play_agents
 from muarl.testing.policies import Say as Say

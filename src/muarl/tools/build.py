@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from muarl.spec.tools import (
     CommandToolsSpec,
+    PluginToolsSpec,
     PythonToolsSpec,
     SimulatedToolsSpec,
     SqlToolsSpec,
@@ -63,6 +64,10 @@ def _server(spec: ToolsSpec, folder: Path, load_python: Callable[[str], Any]) ->
         spec.limits,
         spec.verbatim,
     )
+    if isinstance(spec, PluginToolsSpec):
+        from muarl.tools.plugged import PluggedToolServer
+
+        return PluggedToolServer(spec.plugin, folder, limits)
     server: McpServer
     if isinstance(spec, PythonToolsSpec):
         from muarl.tools.memory import MemoryToolServer

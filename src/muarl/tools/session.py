@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -322,7 +322,7 @@ def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerE
 
 
 async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ...]:
-    tools: dict[str, ToolSpec] = {}
+    tools: list[ToolSpec] = []
     cursor: str | None = None
     while True:
         try:
@@ -333,26 +333,30 @@ async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ..
             raise carrier.failure(
                 f"did not start: it lists what is no tool of MCP ({where}: {first['msg']})"
             ) from None
-        for tool in page.tools:
-            if not tool.name or not tool.name.isprintable() or " " in tool.name:
-                raise carrier.failure(
-                    f"offers a tool named {tool.name!r}, which nobody can call; a name is of letters, "
-                    "digits, `_`, `-` and `.`"
-                )
-            if tool.name in tools:
-                raise carrier.failure(f"offers two tools named {tool.name!r}")
-            tools[tool.name] = ToolSpec(tool.name, tool.description or "", tool.input_schema)
+        tools += [
+            ToolSpec(tool.name, tool.description or "", tool.input_schema) for tool in page.tools
+        ]
         cursor = page.next_cursor
         if cursor is None:
-            return _shown(tools, carrier)
+            return offered(tools, carrier)
 
 
-def _shown(tools: Mapping[str, ToolSpec], carrier: Carrier) -> tuple[ToolSpec, ...]:
-    """Of the tools a server offers those that the policy sees.
+def offered(listed: Iterable[ToolSpec], carrier: Carrier) -> tuple[ToolSpec, ...]:
+    """Of the tools a server lists those that the policy sees.
 
     Raises:
-        ToolServerError: The domain speaks of a tool that there is none of.
+        ToolServerError: Nobody could call one, or the domain speaks of a tool that there is none of.
     """
+    tools: dict[str, ToolSpec] = {}
+    for tool in listed:
+        if not tool.name or not tool.name.isprintable() or " " in tool.name:
+            raise carrier.failure(
+                f"offers a tool named {tool.name!r}, which nobody can call; a name is of letters, "
+                "digits, `_`, `-` and `.`"
+            )
+        if tool.name in tools:
+            raise carrier.failure(f"offers two tools named {tool.name!r}")
+        tools[tool.name] = tool
     limits = carrier.limits
     for part, names in (("hidden", sorted(limits.hidden)), ("limits", sorted(limits.tools))):
         for name in names:

@@ -45,11 +45,18 @@ class World(MapNode):
         Args:
             patch: Merged deeply: mappings are merged, everything else replaces.
         """
-        fork = World(self._base)
+        fork = self.fresh()
         copied(self, fork)
         if patch:
             merge(fork, patch)
         return fork
+
+    def fresh(self) -> World:
+        """A world on the same base in which nothing was written.
+
+        What a class derived from this one adds of its own, beside methods, is handed on here.
+        """
+        return type(self)(self._base)
 
     def save(self, path: Path) -> None:
         """Write it as a JSON file.
@@ -87,6 +94,10 @@ class WorldProxy(World):
     def behind(self) -> MapNode:
         """The world it stands for now."""
         return self._resolve()
+
+    def fresh(self) -> World:
+        behind = self._resolve()
+        return behind.fresh() if isinstance(behind, World) else World(behind._base)
 
     @property
     def _base(self) -> Any:

@@ -48,7 +48,7 @@ class SqlWorld(World):
         Raises:
             RowError: The tables do not take a row; names it.
         """
-        fork = self._fresh()
+        fork = self.fresh()
         copied(self, fork)
         if patch:
             tables = self.database.tables
@@ -57,8 +57,7 @@ class SqlWorld(World):
             self.database.patch(fork, {k: v for k, v in patch.items() if k not in beside})
         return fork
 
-    def _fresh(self) -> SqlWorld:
-        """The world as it began, on the same base."""
+    def fresh(self) -> SqlWorld:
         fresh = SqlWorld(self.database)
         fresh._base = self._base
         return fresh
@@ -88,6 +87,6 @@ class SqlWorld(World):
         Raises:
             Refused: The file cannot be read, or holds what the tables do not take.
         """
-        world = self._fresh()
+        world = self.fresh()
         self.database.restore(world, path)
         return world
