@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from muarl.record import Turn as Turn
     from muarl.rollouts import Rollouts as Rollouts
     from muarl.spec import DomainSpec as DomainSpec
+    from muarl.spec import GrpoSpec as GrpoSpec
     from muarl.spec import RunSpec as RunSpec
     from muarl.spec import TaskSpec as TaskSpec
     from muarl.spec import load_run as load_run
+    from muarl.spec.run import RolloutSpec as RolloutSpec
+    from muarl.train.live_policy import LivePolicy as LivePolicy
+    from muarl.train.live_policy import open_policy as open_policy
     from muarl.world import World as World
 
 # Names are imported on first use, so that `import muarl` stays instant.
@@ -35,10 +39,13 @@ _HOME = {
     "AgentContext": "muarl.own_loop",
     "AgentLoop": "muarl.own_loop",
     "DialogueOver": "muarl.own_loop",
+    "LivePolicy": "muarl.train.live_policy",
     "Rollouts": "muarl.rollouts",
     "Domain": "muarl.domain",
     "DomainSpec": "muarl.spec",
     "Episode": "muarl.record",
+    "GrpoSpec": "muarl.spec",
+    "RolloutSpec": "muarl.spec.run",
     "EpisodeError": "muarl.errors",
     "Message": "muarl.messages",
     "MuarlError": "muarl.errors",
@@ -53,6 +60,7 @@ _HOME = {
     "World": "muarl.world",
     "load_domain": "muarl.domain",
     "load_run": "muarl.spec",
+    "open_policy": "muarl.train.live_policy",
 }
 
 __all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605

@@ -91,7 +91,7 @@ def test_a_grid_says_what_its_scores_leave_out() -> None:
     cell = Cell("p", "u", summary.success, {}, {}, summary)
     found = GridFound(cells=[cell], policies=[], users=[], kept={}, verdict=None)
     lines = list(grid_lines(grid, 1, "held_out", found))
-    assert lines[-1] == "some scores leave something out: nobody judged it"
+    assert "some scores leave something out: nobody judged it" in lines
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from dialogue_kit import Sampler, called, ids_of, note_task, renderer, write_notes
 from documents import ROOT, Block, blocks
 
+from muarl import Rollouts
+from muarl.kernel.model import load_model
 from muarl.policy import GenerateRequest, Generation
-from muarl.record import JournalWriter, UserReply
+from muarl.record import Episode, JournalWriter, UserReply
 from muarl.reward import Evidence
 from muarl.scheduler import Limits, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
-from muarl.spec import TasksFile
+from muarl.spec import TasksFile, load_run
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
+from muarl.suite import load_domain_of
 from muarl.testing import ScriptedPolicy, ScriptedUserStub, build_episode
+from muarl.train.models import open_model
 from muarl.world import World
 
 BY_A_TEST = {
@@ -80,36 +85,42 @@ def play_readme(_tmp: Path, _printed: Callable[[], str]) -> None:
     assert world["orders"]["W1"]["status"] == "cancelled"
 
 
-def play_embedding(tmp: Path, _printed: Callable[[], str]) -> None:
+def play_embedding(tmp: Path, printed: Callable[[], str]) -> None:
     names = carried_out("embedding.md")
+    Path("domains").symlink_to(ROOT / "domains")
+    run = tmp / "run.yaml"
+    run.write_text(
+        "version: 1\ndomain: domains/desk/domain.yaml\ncold_start: {episodes: 20}\n"
+        "model: {tiny: {vocab_size: 640, hidden_size: 32, num_layers: 1}}\n"
+    )
+    located = load_run(run)
+    anyio.run(open_model, load_domain_of(located), located, tmp / "model")
+    anyio.run(names["learn"], tmp / "model", 1)
+    assert printed().startswith("0 ")
+    assert load_model(Path("runs/learned")) is not None
+    held, portal, opened = names["hold"](tmp / "model")
+    with held:
+        assert portal.call(anyio.lowlevel.checkpoint) is None
+        assert opened.version == 0
+
     domain = write_notes(tmp)
     put = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
-    learned: list[Any] = []
 
     def said(request: GenerateRequest) -> str:
         return "Done." if request.history[-1].role == "tool" else put
 
-    async def main() -> None:
+    async def led() -> list[Episode]:
         domain.user = lambda *_: ScriptedUserStub(["note it", BYE])  # type: ignore[method-assign]
-        # The page's domain by name, the notes in its place.
-        names["Rollouts"] = lambda _name, *args, **more: rollouts(domain, *args, **more)
         policy = Sampler(lambda request: (ids_of(said(request)), True))
-        await names["learn_from"](policy, renderer(), learned.extend)
-        led = rollouts(domain, policy, renderer(), tasks="train", loop=names["agent"])
-        async with led as groups:
-            async for group in groups:
-                learned.extend(group.episodes)
+        limits = RolloutSpec(max_tokens=400, context_tokens=8_000)
+        async with Rollouts(
+            domain, policy, renderer(), limits=limits, loop=names["agent"]
+        ) as groups:
+            return [episode async for group in groups for episode in group.episodes]
 
-    limits = RolloutSpec(max_tokens=400, context_tokens=8_000)
-
-    def rollouts(*args: Any, **more: Any) -> Any:
-        from muarl import Rollouts
-
-        return Rollouts(*args, limits=limits, **more)
-
-    anyio.run(main)
-    assert [episode.error for episode in learned] == [None] * 9
-    assert learned[-1].turns[0].results[0].content == "ok"
+    (episode,) = anyio.run(led)
+    assert episode.error is None
+    assert episode.turns[0].results[0].content == "ok"
 
 
 def play_faults(_tmp: Path, _printed: Callable[[], str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.evaluate import comparison
-from muarl.evaluate.comparison import compared, detectable, sign_flip_p
+from muarl.evaluate.comparison import compared, compared_together, detectable, holm, sign_flip_p
 
 quarters = st.lists(st.integers(-4, 4).map(lambda n: n / 4), min_size=1, max_size=8)
 
@@ -118,3 +118,39 @@ def test_the_detectable_difference_halves_with_four_times_the_tasks() -> None:
     few, many = [0.5, -0.5, 0.0] * 40, [0.5, -0.5, 0.0] * 160
     assert detectable(few) == pytest.approx(2 * (detectable(many) or 0), rel=0.03)
     assert detectable([0.5]) is None
+
+
+def test_several_comparisons_are_adjusted_by_holm() -> None:
+    assert holm([0.04, 0.01, None, 0.03]) == pytest.approx([0.06, 0.03, None, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_what_one_comparison_shows_many_may_not() -> None:
+    shown, nothing = won(7), won(3, 3)
+    assert compared(*shown).found == "higher"
+    first, *_ = compared_together([shown, *[nothing] * 5])
+    assert (first.found, first.together) == ("undecided", 6)
+    assert first.p == pytest.approx(2 / 2**7)
+    assert first.adjusted == pytest.approx(6 * 2 / 2**7)
+    assert first.why.startswith("not shown by the sample: p = 0.016 (0.094 as one of 6); below")
+    alone = compared(*shown).detectable
+    assert alone is not None
+    assert first.detectable is not None
+    assert first.detectable > alone
+
+
+def test_none_of_many_comparisons_without_a_difference_is_called_one_too_often() -> None:
+    rng = random.Random(8)
+
+    def play() -> dict[str, list[bool]]:
+        return {str(i): [rng.random() < 0.5 for _ in range(2)] for i in range(30)}
+
+    alarms = 0
+    for _ in range(200):
+        first = play()
+        alarms += any(
+            one.found != "undecided"
+            for one in compared_together([(play(), first) for _ in range(6)])
+        )
+    assert alarms / 200 <= 0.09  # 0.05, and two deviations of 200 draws

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.evaluate.statistics import (
-    above_floor,
     bootstrap_mean,
     effective_trials,
     mean,
@@ -197,15 +196,6 @@ def test_the_interval_of_a_mean_uses_students_quantiles(n, quantile):
 
 def test_one_value_has_a_mean_and_no_interval():
     assert (mean([4.0]).value, mean([4.0]).low, mean([4.0]).high) == (4, None, None)
-
-
-def test_the_score_above_the_floor_is_zero_at_the_floor_and_one_at_full_marks():
-    assert above_floor(0.15, 0.15) == 0
-    assert above_floor(1, 0.15) == 1
-    assert above_floor(0.55, 0.1) == pytest.approx(0.5)
-    assert above_floor(0.1, 0.4) < 0
-    with pytest.raises(ValueError, match="floor"):
-        above_floor(1, 1)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])

@@ -31,12 +31,12 @@ def episode(
 def test_success_under_a_set_stands_beside_success_without_on_the_same_tasks() -> None:
     clean = [episode(i, 1.0) for i in range(10)]
     under = [episode(i, float(i < 6), instead=("timeout",) * (i > 4)) for i in range(9)]
-    found = robustness("bad days", clean, [*under, episode(9, None)])
+    [found] = robustness(clean, {"bad days": [*under, episode(9, None)]})
     assert (found.n, found.faults) == (9, 1)
     assert found.success == wilson(6, 9)
     assert found.clean == wilson(10, 10)
-    assert found.difference.value == pytest.approx(6 / 9 - 1)
-    assert found.difference.n == 9
+    assert found.difference.success.value == pytest.approx(6 / 9 - 1)
+    assert found.difference.success.n == 9
     assert found.acted == {"timeout": wilson(1, 4)}
     table = list(in_lines([found]))
     assert [line.split()[:2] for line in table] == [

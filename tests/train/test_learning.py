@@ -21,7 +21,6 @@ from muarl.spec.kernel import KernelSpec
 from muarl.testing.episodes import build_episode, build_key
 from muarl.train.grpo import TrainingSet
 from muarl.train.learning import Learned, Learner
-from muarl.train.plan import Batch, BatchRecord
 
 
 def a_bit_off(model: PreTrainedModel) -> PreTrainedModel:
@@ -103,9 +102,8 @@ def test_rounding_is_not_taken_from_rewards_which_a_deviation_would_blow_up() ->
     pupil = Pupil(kl_coef=0.1, kl_in="reward")
     episodes = [build_episode(build_key("task", number), reward=1.0) for number in range(4)]
     group = Group(episodes[0].key.group, episodes)
-    batch = Batch(0, [group], [], [], 0, 1, BatchRecord(0, []))
     before = pupil.weights()
-    learned = pupil.learner.learn(batch, random.Random(0), {}, pupil.spec)
+    learned = pupil.learner.learn([group], 0, random.Random(0), {}, pupil.spec)
     assert (pupil.moved(before), learned.updates) == (0.0, [])
 
 

@@ -11,7 +11,6 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Protocol
 
-from muarl import __version__
 from muarl.cli._answer import answer, answering
 from muarl.cli._endings import no_early_success
 from muarl.cli._printable import printable
@@ -21,6 +20,7 @@ from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.cli._telling import remark
 from muarl.cli._warnings import warnings_in_lines
 from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
+from muarl.version import __version__
 
 VERBS = {
     "init": "write a new domain that passes check, to begin from",
@@ -36,6 +36,7 @@ VERBS = {
     "synth": "make dialogues for a cold start, and keep those that are verified",
     "review": "let people judge what synth made",
     "eval": "held-out success of a trained policy, with intervals",
+    "compare": "evaluations that were played already, task by task",
     "score": "score stored episodes by the predicates of today",
     "replay": "rebuild world, reward and metrics of stored episodes, and compare",
     "overlap": "what two sets of tasks, dialogues or texts have in common",

@@ -12,9 +12,10 @@ import anyio
 from muarl.cli._answer import answer
 from muarl.cli._arguments import name_of_run
 from muarl.cli._running import prepare_torch, run_resumably
+from muarl.cli._tables import number, table
 from muarl.cli._telling import remark
 from muarl.evaluate.grid import Cell, Difference, GridFound
-from muarl.evaluate.statistics import Interval
+from muarl.evaluate.trainings import ONE
 from muarl.spec import GridSpec, dump_spec, load_grid, load_run
 
 USAGE = 2
@@ -96,6 +97,8 @@ def _not_of_a_grid(args: argparse.Namespace) -> str:
     """What of the arguments does not go with a grid."""
     if args.model is not None:
         return "a grid names its policies; leave --model out"
+    if args.no_floor:
+        return "a grid names its policies without skill; leave --no-floor out"
     if args.settings or len(args.spec) > 1:
         return "overlays and --set are for run files; change the grid's file, or its run's"
     return ""
@@ -109,42 +112,92 @@ def grid_lines(grid: GridSpec, num_tasks: int, split: str, found: GridFound) -> 
         f"{len(grid.policies)} policies with {len(grid.users)} users: {num_tasks} tasks of "
         f"{split}, {grid.trials * len(grid.every_seed)} dialogues on each"
     )
-    ks = [k for k in found.cells[0].pass_hat if k > 1]
-    has_floor = any(cell.above_floor is not None for cell in found.cells)
-    above = ["above floor"] if has_floor else []
-    rows = [["policy", "user", "success", *above, *(f"pass^{k}" for k in ks), "turns", "faults"]]
-    for cell in found.cells:
-        hats = [_number(cell.pass_hat[k]) for k in ks]
-        turns = cell.summary.turns.value
-        rows.append(
-            [
-                *(cell.policy, cell.user, _number(cell.success)),
-                *([_above(cell)] if has_floor else []),
-                *hats,
-                "" if turns is None else f"{turns:.1f}",
-                str(cell.summary.faults),
-            ]
-        )
-    yield from _table(rows)
+    yield from table(_scores(found.cells))
+    if starred := _starred(found.cells):
+        yield starred
     for caveat in dict.fromkeys(each for cell in found.cells for each in cell.summary.caveats):
         yield f"some scores leave something out: {caveat}"
+    yield from table(_took(found.cells))
     for cell in found.cells:
         for line in _beside(cell):
             yield f"{cell.policy} with {cell.user}: {line}"
         for line in removals(cell.summary.removed):
             yield f"{cell.policy} with {cell.user}: {line.strip()}"
+    for says, policies in _trainings(found.cells).items():
+        yield f"{', '.join(policies)}: {says}"
     if found.policies:
         yield f"success, minus that of policy {grid.first_policy} on the same tasks"
         yield from _differences(found.policies)
     if found.users:
         yield f"success, minus that with user {grid.first_user} on the same tasks"
         yield from _differences(found.users)
+    if (together := len(found.policies) + len(found.users)) > 1:
+        yield f"p in parentheses is adjusted (Holm) for {together} comparisons; found is by that"
     if grid.gain is not None:
         yield from _gain(grid, found)
 
 
-def _above(cell: Cell) -> str:
-    return "" if cell.above_floor is None else f"{cell.above_floor.value:.3f}"
+def _scores(cells: Sequence[Cell]) -> list[list[str]]:
+    """A row for each cell, and before it the head: what was reached."""
+    ks = [k for k in cells[0].pass_hat if k > 1]
+    head = ["policy", "user", "success", "above floor"]
+    head += [*(f"pass^{k}" for k in ks), *(f"pass@{k}" for k in ks[-1:]), "faults", "trained on"]
+    rows = [head]
+    for cell in cells:
+        above = "" if cell.above_floor is None else number(cell.above_floor)
+        rows.append(
+            [
+                *(cell.policy, cell.user, number(cell.success), above),
+                *(number(cell.pass_hat[k]) for k in ks),
+                *(number(cell.pass_at[k]) for k in ks[-1:]),
+                str(cell.summary.faults),
+                "" if cell.contamination is None else cell.contamination.tag,
+            ]
+        )
+    return rows
+
+
+def _took(cells: Sequence[Cell]) -> list[list[str]]:
+    """Likewise: what a dialogue took. Tokens are those of the policy, as whoever counts them does."""
+    rows = [["policy", "user", "turns", "tokens", "sent", "cost", "message ms (p50, p99)"]]
+    for cell in cells:
+        sent, cost = "", ""
+        # Rules speak byte by byte, which says nothing.
+        tokens = None if cell.trainings is None else cell.summary.sampled_tokens.value
+        if (spent := cell.spent) is not None:
+            tokens, sent = spent.completion_tokens, f"{spent.prompt_tokens:,.0f}"
+            cost = "" if spent.cost is None else f"{spent.cost:.4g}"
+        median, most = (cell.observed.get(f"message_{q}_ms") for q in ("p50", "p99"))
+        rows.append(
+            [
+                *(cell.policy, cell.user),
+                "" if (turns := cell.summary.turns.value) is None else f"{turns:.1f}",
+                "" if tokens is None else f"{tokens:,.0f}",
+                *(sent, cost),
+                "" if median is None else f"{median:,.1f}, {most:,.1f}",
+            ]
+        )
+    return rows
+
+
+def _starred(cells: Sequence[Cell]) -> str:
+    tags = [cell.contamination for cell in cells if cell.contamination is not None]
+    star = any(tag.tag.endswith("*") for tag in tags)
+    return "* what the model it began as was trained on is not known" if star else ""
+
+
+def _trainings(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """What is said of other trainings, to the policies of which it is."""
+    said: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.trainings is None:
+            continue
+        one = cell.trainings.says == ONE
+        name = cell.policy if one else f"{cell.policy} with {cell.user}"
+        names = said.setdefault(cell.trainings.says, [])
+        if name not in names:
+            names.append(name)
+    return said
 
 
 def _beside(cell: Cell) -> Iterator[str]:
@@ -152,53 +205,29 @@ def _beside(cell: Cell) -> Iterator[str]:
     from muarl.cli._status import why_failed
 
     if len(cell.by_seed) > 1:
-        yield ", ".join(f"seed {seed} {_number(share)}" for seed, share in cell.by_seed.items())
+        yield ", ".join(f"seed {seed} {number(share)}" for seed, share in cell.by_seed.items())
     yield from why_failed(cell.summary.failures)
-    if cell.contamination is not None and cell.contamination.seen != 0:
-        yield f"contamination {cell.contamination.says}"
-    if (spent := cell.spent) is not None:
-        cost = "" if spent.cost is None else f", cost {spent.cost:.4g}"
-        yield (
-            f"{spent.prompt_tokens:,.0f} tokens sent and {spent.completion_tokens:,.0f} written for a "
-            f"dialogue{cost}"
-        )
-        if spent.unknown:
-            yield f"of {spent.unknown:,} messages the endpoint did not tell the tokens"
-        if (median := cell.observed.get("message_p50_ms")) is not None:
-            most = cell.observed["message_p99_ms"]
-            yield f"a message took {median:,.0f} ms (median), {most:,.0f} ms (99th percentile)"
+    if cell.spent is not None and cell.spent.unknown:
+        yield f"of {cell.spent.unknown:,} messages the endpoint did not tell the tokens"
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:
     rows = [
-        [one.of, one.beside, _number(one.success, signed=True), one.found, one.why]
+        [one.of, one.beside, number(one.success, signed=True), one.found, one.why]
         for one in differences
     ]
-    return _table(rows)
+    yield from table(rows)
+    for one in differences:
+        if one.trainings is not None and one.trainings.mean.n > 1:
+            yield f"  {one.of} with {one.beside}, by training: {one.trainings.says}"
 
 
 def _gain(grid: GridSpec, found: GridFound) -> Iterator[str]:
     gain = grid.gain
     assert gain is not None
     yield f"share of the gain of {gain.trained} over {gain.cold} with {gain.user} that is kept"
-    rows = [[user, _number(one.kept), one.verdict, one.why] for user, one in found.kept.items()]
-    yield from _table(rows)
+    rows = [[user, number(one.kept), one.verdict, one.why] for user, one in found.kept.items()]
+    yield from table(rows)
     yield (
         f"verdict: {found.verdict} (at least {gain.least:.0%} of the gain, with every other user)"
     )
-
-
-def _number(estimate: Interval, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    if estimate.value is None:
-        return "unknown"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:{sign}.3f}"
-    return f"{estimate.value:{sign}.3f} [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        yield ("  " + "  ".join(cells)).rstrip()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from rich.text import Text
 
 from muarl.evaluate.removal import Removal
+from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary
 from muarl.observe import Snapshot
 
@@ -90,6 +92,38 @@ def beside(summary: EvalSummary) -> list[str]:
         if shares:
             lines.append(", ".join(f"{name}{k} {share}" for k, share in shares.items()))
     return lines + [f"{name} {share}" for name, share in summary.metrics.items()]
+
+
+def above(fields: dict[str, Any]) -> list[str]:
+    """What stands beside a success, from `muarl.train.evaluation.beside_score`.
+
+    Example:
+        "above the floor 0.722 [0.660, 0.779]; the floor is 0.100 [0.074, 0.134]"
+        "trained on: none found"
+    """
+    lines = []
+    if fields["floor"] is not None:
+        floor = msgspec.convert(fields["floor"], Interval)
+        share = fields["above_floor"]
+        earned = "unknown" if share is None else str(msgspec.convert(share, Interval))
+        lines.append(f"above the floor {earned}; the floor is {floor}")
+    return [*lines, f"trained on: {fields['contamination']['says']}"]
+
+
+def took(summary: EvalSummary, observed: dict[str, Any]) -> str:
+    """What a dialogue took, in a line.
+
+    Example:
+        "a dialogue took 4.6 turns and 88 tokens, a message 12 ms (median), 40 ms (99th percentile)"
+    """
+    turns, tokens = summary.turns.value, summary.sampled_tokens.value
+    if turns is None or tokens is None:
+        return "no dialogue was scored"
+    words = f"a dialogue took {turns:.1f} turns and {tokens:,.0f} tokens"
+    if (median := observed["message_p50_ms"]) is not None:
+        most = observed["message_p99_ms"]
+        words += f", a message {median:,.0f} ms (median), {most:,.0f} ms (99th percentile)"
+    return words
 
 
 def removals(removed: Removal) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from muarl import __version__
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._standing import Course, written
 from muarl.errors import SetupError
@@ -22,6 +21,7 @@ from muarl.spec.base import Spec
 from muarl.train.packages import sink_findings
 from muarl.train.progress import Silent
 from muarl.train.run_folder import RunFolder
+from muarl.version import __version__
 
 Progress = LiveProgress | PlainProgress | Silent
 

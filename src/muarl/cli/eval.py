@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="exit 1 if the first success is below; of a grid, the least share of the gain kept",
     )
+    parser.add_argument(
+        "--no-floor",
+        action="store_true",
+        help="do not let the policies without skill play (a grid names its own), such as where users cost",
+    )
     add_otel(parser)
     add_out(parser, "runs/<name of the file>-eval")
     add_resume(parser, "go on with a grid that was broken off")
@@ -72,23 +78,20 @@ def run(args: argparse.Namespace) -> int:
         return answer_run(located)
     prepare_torch(spec.threads)
     from muarl.cli._differs import tell_differences
-    from muarl.cli._status import beside, endings, in_words, removals, why_failed
+    from muarl.cli._status import above, beside, endings, in_words, removals, took, why_failed
     from muarl.cli._watching import require_watching, watched
     from muarl.evaluate.robustness import Robustness, in_lines, robustness
     from muarl.evaluate.seen import told_apart
     from muarl.evaluate.summary import EvalSummary, summarise
+    from muarl.train.evaluation import beside_score, log_floor
     from muarl.train.overlapping import KIND as OVERLAP
     from muarl.train.overlapping import seen_line
-    from muarl.train.playing import play, stored_user
-    from muarl.train.ready import (
-        files_of_run,
-        refuse_trained_tasks,
-        require_engine,
-        require_room,
-    )
+    from muarl.train.playing import play, play_floor, stored_user
+    from muarl.train.ready import files_of_run, require_engine, require_room
     from muarl.train.run_domain import content_of_run, ready_domain
     from muarl.train.run_folder import RunFolder
     from muarl.train.run_loop import loop_of
+    from muarl.train.trained_before import refuse_trained_tasks, tag_of, training_of
     from muarl.train.users_measured import log_users
 
     require_watching(args, located)
@@ -97,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
     loop = loop_of(located)
     tell_differences(domain)
     seen = refuse_trained_tasks(located, domain, args.model)
+    evaluated = len(domain.tasks(spec.eval.split)[: spec.eval.episodes])
+    tag = tag_of(seen, training_of(args.model), evaluated)
     row_of = told_apart(domain.row, seen)
     anyio.run(require_room, located, domain, args.model)
     her_folder = stored_user(located, [spec.eval_user])
@@ -110,57 +115,63 @@ def run(args: argparse.Namespace) -> int:
             moved,
             resume=False,
             overwrite=args.overwrite,
+            plan={"policy": os.path.realpath(args.model)},
             reads=[args.model, *files_of_run(located)],
             content=anyio.run(content_of_run, domain, located),
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
         counters = observation.counters
-        if seen is not None:
+        if seen:
             overlap = seen_line("what the model was trained on", seen, spec.overlap.accepted or "")
             folder.log(OVERLAP, **overlap)
             progress.note(f"{seen}; accepted: {spec.overlap.accepted}")
 
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
-            played = partial(
-                play,
-                *(domain, spec, args.model),
-                temperature=temperature,
-                folder=folder,
-                progress=progress,
-                stop=stop,
-                observer=observation,
-                user=her_folder,
-                loop=loop,
-            )
+            played = partial(played_by, play, temperature=temperature, stop=stop, loop=loop)
             episodes = await played(phase="eval")
             summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
+            fields |= beside_score(folder, summary, tag)
             folder.log("eval", phase="eval", temperature=temperature, **fields)
             log_users(folder, domain, episodes, spec.seed, phase="eval", temperature=temperature)
             found.append((temperature, summary, fields))
-            costs[temperature] = []
-            for name, perturb in spec.eval.perturb.items():
-                under = await played(phase=f"perturbed:{name}", perturb=perturb)
-                cost = robustness(name, episodes, under)
+            under = {
+                name: await played(phase=f"perturbed:{name}", perturb=perturb)
+                for name, perturb in spec.eval.perturb.items()
+            }
+            costs[temperature] = robustness(episodes, under, seed=spec.seed)
+            for cost in costs[temperature]:
                 folder.log("perturbed", temperature=temperature, **msgspec.to_builtins(cost))
-                costs[temperature].append(cost)
+
+        def played_by(who: Any, **how: Any) -> Any:
+            return who(
+                *(domain, spec, args.model),
+                folder=folder,
+                progress=progress,
+                observer=observation,
+                user=her_folder,
+                **how,
+            )
 
         async def work(stop: StopSignal) -> None:
             async with observation.running():
+                if not args.no_floor:
+                    for name, episodes in (await played_by(play_floor, stop=stop)).items():
+                        log_floor(folder, name, summarise(episodes, row_of=row_of))
                 for temperature in spec.eval.temperatures:
                     await evaluate(temperature, stop)
 
         run_interruptibly(work)
-    if seen is not None and not args.json:
+    if seen and not args.json:
         answer(f"{seen}; accepted: {spec.overlap.accepted}")
     for temperature, summary, fields in found:
         if args.json:
             perturbed = msgspec.to_builtins(costs[temperature])
             said = {"temperature": temperature, **fields, "perturbed": perturbed}
-            if seen is not None:
+            if seen:
                 said["overlap"] = overlap
             answer(json.dumps(said))
             continue
@@ -168,6 +179,8 @@ def run(args: argparse.Namespace) -> int:
             f"T={temperature:g}: success {summary.success} on {summary.n} dialogues, "
             f"{summary.faults} faults"
         )
+        for line in above(fields):
+            answer(f"  {line}")
         for name, row in summary.by_row.items():
             answer(f"  {name:<22} {row}")
         for persona, share in summary.by_persona.items():
@@ -181,6 +194,7 @@ def run(args: argparse.Namespace) -> int:
             answer(f"  {line}")
         for line in removals(summary.removed):
             answer(f"  {line}")
+        answer(f"  {took(summary, fields['observed'])}")
         answer(f"  {in_words(fields['observed'])}")
         for line in in_lines(costs[temperature]):
             answer(f"  {line}")

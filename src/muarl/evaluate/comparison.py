@@ -4,8 +4,14 @@ The test flips signs: if the two were alike, then on each task either could as w
 successes, so every pattern of signs of the tasks' differences was equally likely. The p-value is the
 share of all patterns whose sum is at least as far from 0 as what was seen; it is counted, not drawn.
 
-Source: Good, P. (2005), Permutation, Parametric, and Bootstrap Tests of Hypotheses, section 3.3;
+Of several comparisons that are told together some are small by chance. Holm's adjustment keeps the chance
+that any of those without a difference is called one at that of a single test, however they hang together.
+
+Sources:
+    Good, P. (2005), Permutation, Parametric, and Bootstrap Tests of Hypotheses, section 3.3;
     Fisher, R. A. (1935), The Design of Experiments, section 21.
+    Holm, S. (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+        Statistics 6, 65-70.
 """
 
 from __future__ import annotations
@@ -18,9 +24,9 @@ from statistics import fmean
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
-from muarl.evaluate.paired import differences, mean_difference, standard_error
-from muarl.evaluate.pass_k import Trials
+from muarl.evaluate.paired import Rates, differences, mean_difference, standard_error
 from muarl.evaluate.statistics import LEVEL, Interval, t_quantile
 
 POWER = 0.8
@@ -39,40 +45,83 @@ class Comparison(msgspec.Struct, frozen=True):
     Attributes:
         success: The difference of success, paired by task.
         p: Two-sided p-value of the sign-flip test; None without a task.
+        adjusted: The same, adjusted by Holm for the comparisons that are told together.
+        together: How many these are, those without a task left out.
         differ: Tasks on which the two differ: all that the test rests on.
         detectable: Smallest true difference that this many tasks, differing as these do, show in
-            four cases of five; None for fewer than two tasks.
-        found: "higher" or "lower" where `p` is below 0.05, else "undecided".
+            four cases of five, whatever the other comparisons show; None for fewer than two tasks.
+        found: "higher" or "lower" where `adjusted` is below 0.05, else "undecided".
         why: What was found, in words; of what is undecided, what the sample could have shown.
     """
 
     success: Interval
     p: float | None
+    adjusted: float | None
+    together: int
     differ: int
     detectable: float | None
     found: Found
     why: str
 
 
-def compared(first: Trials, second: Trials, *, level: float = LEVEL, seed: int = 0) -> Comparison:
-    """Compare two policies, users or runs.
+def compared(first: Rates, second: Rates, *, level: float = LEVEL, seed: int = 0) -> Comparison:
+    """Compare two policies, users or runs by themselves; see `compared_together`."""
+    return compared_together([(first, second)], level=level, seed=seed)[0]
+
+
+def compared_together(
+    pairs: Sequence[tuple[Rates, Rates]], *, level: float = LEVEL, seed: int = 0
+) -> list[Comparison]:
+    """Compare pairs of policies, users or runs, all of whose comparisons are told together.
 
     Args:
-        first: What is compared.
-        second: With what.
-        level: Confidence level of the interval; 1 minus it is the level of the test.
+        pairs: What is compared, with what.
+        level: Confidence level of each interval; 1 minus it is the level of all tests together.
         seed: Draws patterns of signs where they are too many to count.
+
+    Example:
+        Of six comparisons the least p is 0.02: six times that is 0.12, and nothing is found.
     """
-    of_tasks = differences(first, second)
-    p = sign_flip_p(of_tasks, seed=seed)
-    differ = sum(d != 0 for d in of_tasks)
-    success = mean_difference(of_tasks, level=level)
-    least = detectable(of_tasks, level=level)
-    found: Found = "undecided"
-    if p is not None and p < 1 - level:
-        found = "higher" if fmean(of_tasks) > 0 else "lower"
-    why = _in_words(p, differ, least, found, 1 - level)
-    return Comparison(success, p, differ, least, found, why)
+    each = [differences(first, second) for first, second in pairs]
+    ps = [sign_flip_p(of_tasks, seed=seed) for of_tasks in each]
+    together = sum(p is not None for p in ps)
+    size = 1 - level
+    comparisons = []
+    for of_tasks, p, adjusted in zip(each, ps, holm(ps), strict=True):
+        least = detectable(of_tasks, level=1 - size / max(1, together))
+        found: Found = "undecided"
+        if adjusted is not None and adjusted < size:
+            found = "higher" if fmean(of_tasks) > 0 else "lower"
+        one = Comparison(
+            success=mean_difference(of_tasks, level=level),
+            p=p,
+            adjusted=adjusted,
+            together=together,
+            differ=sum(d != 0 for d in of_tasks),
+            detectable=least,
+            found=found,
+            why="",
+        )
+        comparisons.append(structs.replace(one, why=_in_words(one, size)))
+    return comparisons
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values, in the same order; None stays None, and does not count.
+
+    That of the k-th smallest of m is the largest of `(m - j + 1) p_j`, j up to k, and no more than 1.
+
+    Example:
+        >>> holm([0.04, 0.01, None, 0.03])
+        [0.06, 0.03, None, 0.06]
+    """
+    known = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
+    so_far = 0.0
+    for done, (p, place) in enumerate(known):
+        so_far = min(1.0, max(so_far, (len(known) - done) * p))
+        adjusted[place] = so_far
+    return adjusted
 
 
 def sign_flip_p(of_tasks: Sequence[float], *, seed: int = 0) -> float | None:
@@ -136,18 +185,21 @@ def _drawn(of_tasks: Sequence[float], seed: int) -> float:
     return far / (_DRAWS + 1)
 
 
-def _in_words(p: float | None, differ: int, least: float | None, found: Found, size: float) -> str:
-    if p is None:
+def _in_words(one: Comparison, size: float) -> str:
+    if one.p is None or one.adjusted is None:
         return "no task was scored in both"
-    if found != "undecided":
-        return f"p = {p:.2g}, on {differ} tasks that differ"
-    if 2.0 ** (1 - differ) >= size:
+    p = f"p = {one.p:.2g}"
+    if one.together > 1:
+        p += f" ({one.adjusted:.2g} as one of {one.together})"
+    if one.found != "undecided":
+        return f"{p}, on {one.differ} tasks that differ"
+    if 2.0 ** (1 - one.differ) >= size:
         return (
-            f"not supported by the sample: they differ on {differ} tasks, and "
+            f"not supported by the sample: they differ on {one.differ} tasks, and "
             f"{_needed(size)} that all agree are the fewest that could show anything"
         )
-    seen = "" if least is None else f"; below {least:.3f} this many tasks are likely to miss it"
-    return f"not shown by the sample: p = {p:.2g}{seen}"
+    seen = "" if one.detectable is None else f"; below {one.detectable:.3f} this many tasks"
+    return f"not shown by the sample: {p}{seen and seen + ' are likely to miss it'}"
 
 
 def _needed(size: float) -> int:

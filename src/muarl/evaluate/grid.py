@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
-from muarl.evaluate.comparison import Comparison, compared
+from muarl.evaluate.comparison import Comparison, compared_together
+from muarl.evaluate.contamination import Contamination
+from muarl.evaluate.floor import above_floor, highest
 from muarl.evaluate.paired import FourCells, GainKept, Verdict, gain_kept, overall
 from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.spent import Spent, spent
-from muarl.evaluate.statistics import Interval, above_floor, success_rate
+from muarl.evaluate.statistics import Interval, success_rate
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
+from muarl.evaluate.trainings import Trainings, between_trainings, over_trainings
 from muarl.record import Episode
 from muarl.spec.chat_agent import PriceSpec
 from muarl.spec.grid import GridSpec
@@ -30,6 +33,7 @@ class Played(NamedTuple):
         spent: Tokens and cost, of a model behind an endpoint.
         observed: What was measured as it played.
         by_seed: Seed to success with it.
+        apart: Trials with each seed.
     """
 
     trials: Trials
@@ -37,31 +41,7 @@ class Played(NamedTuple):
     spent: Spent | None = None
     observed: Mapping[str, Any] = MappingProxyType({})
     by_seed: Mapping[int, Interval] = MappingProxyType({})
-
-
-class Contamination(msgspec.Struct, frozen=True):
-    """What of the tasks a policy was trained on.
-
-    Attributes:
-        known: Whether it is known what the policy was trained on.
-        seen: Tasks that it was trained on, or on nearly the same; None where that is not known.
-        evaluated: Tasks of the grid.
-        says: The same in words.
-    """
-
-    known: bool
-    seen: int | None
-    evaluated: int
-    says: str
-
-
-UNKNOWN = "unknown: what it was trained on is not known"
-
-
-def contamination(evaluated: int, seen: int | None) -> Contamination:
-    """What is known of a policy; `seen` is None where nothing is."""
-    says = UNKNOWN if seen is None else f"{seen} of {evaluated} tasks were trained on"
-    return Contamination(seen is not None, seen, evaluated, says if seen != 0 else "none found")
+    apart: Sequence[Trials] = ()
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -76,14 +56,15 @@ class Cell(msgspec.Struct, frozen=True):
         pass_at: k to pass@k, the chance that one of k dialogues on a task succeeds, likewise.
         summary: The rest of what an evaluation says.
         above_floor: Success above the best policy without skill with this user, as a share of what that
-            one leaves (0 at the floor, 1 where all succeeds); the floor is taken as it was measured. None
-            where the grid has no such policy, or one that always succeeds.
+            one leaves (0 at the floor, 1 where all succeeds), by `muarl.evaluate.floor`. None where the
+            grid has no such policy, or one that always succeeds.
         floor: What that policy reached, likewise.
         contamination: What of the tasks it was trained on; None where nobody looked.
         spent: Tokens and cost, of a model behind an endpoint.
         observed: What was measured as it played: tokens and messages per second, how long a message took
             (`message_p50_ms`, `message_p99_ms`); with several seeds, as it played with the last.
         by_seed: Seed to success with it; all else is over the dialogues of all seeds.
+        trainings: What other trainings would do, as far as several say; None where nothing was trained.
     """
 
     policy: str
@@ -93,11 +74,12 @@ class Cell(msgspec.Struct, frozen=True):
     pass_at: dict[int, Interval]
     summary: EvalSummary
     above_floor: Interval | None = None
-    floor: float | None = None
+    floor: Interval | None = None
     contamination: Contamination | None = None
     spent: Spent | None = None
     observed: dict[str, Any] = {}
     by_seed: dict[int, Interval] = {}
+    trainings: Trainings | None = None
 
 
 class Difference(Comparison, frozen=True, kw_only=True):
@@ -107,11 +89,14 @@ class Difference(Comparison, frozen=True, kw_only=True):
         of: Name of the policy or user.
         minus: Whom it is compared with.
         beside: The user with whom two policies, or the policy with whom two users, are compared.
+        trainings: Of two policies: what other trainings would show, as far as several say; None where
+            neither was trained.
     """
 
     of: str
     minus: str
     beside: str
+    trainings: Trainings | None = None
 
 
 class GridFound(msgspec.Struct, frozen=True):
@@ -148,12 +133,14 @@ def played(
         observed: What was measured as it played.
     """
     episodes = [episode for of_seed in by_seed.values() for episode in of_seed]
+    apart = {seed: _trials(of_seed) for seed, of_seed in by_seed.items()}
     return Played(
         _trials(episodes),
         summarise(episodes, seed=seed),
         spent(episodes, price),
         observed or {},
-        {seed: success_rate(_trials(of_seed)) for seed, of_seed in by_seed.items()},
+        {seed: success_rate(trials) for seed, trials in apart.items()},
+        list(apart.values()),
     )
 
 
@@ -191,64 +178,103 @@ def compare(
             kept[user] = gain_kept(four, least=grid.gain.least, seed=seed)
     floors = _floors(grid, found)
 
-    def difference(
-        of: str, minus: str, beside: str, one: tuple[str, str], other: tuple[str, str]
-    ) -> Difference:
-        found = compared(trials[one], trials[other], seed=seed)
-        return Difference(**structs.asdict(found), of=of, minus=minus, beside=beside)
+    def cell(policy: str, user: str) -> Cell:
+        of = found[policy, user]
+        floor = floors.get(user)
+        trained = _trained(grid, policy, of)
+        first, *others = of.apart if grid.policies[policy].of_each_seed else [of.trials]
+        return Cell(
+            policy=policy,
+            user=user,
+            success=of.summary.success,
+            pass_hat={k: pass_hat(first, k, others=others) for k in ks_of(grid.trials)},
+            pass_at={k: pass_at(first, k, others=others) for k in ks_of(grid.trials)},
+            summary=of.summary,
+            above_floor=floor and above_floor(of.summary.success, floor),
+            floor=floor,
+            contamination=(trained_on or {}).get(policy),
+            spent=of.spent,
+            observed=dict(of.observed),
+            by_seed=dict(of.by_seed),
+            trainings=None if trained is None else over_trainings(trained),
+        )
 
-    return GridFound(
-        cells=[
-            Cell(
-                policy=policy,
-                user=user,
-                success=cell.summary.success,
-                pass_hat={k: pass_hat(cell.trials, k) for k in ks_of(grid.trials)},
-                pass_at={k: pass_at(cell.trials, k) for k in ks_of(grid.trials)},
-                summary=cell.summary,
-                **_against(floors.get(user), cell.summary.success),
-                contamination=(trained_on or {}).get(policy),
-                spent=cell.spent,
-                observed=dict(cell.observed),
-                by_seed=dict(cell.by_seed),
-            )
-            for (policy, user), cell in found.items()
-        ],
-        policies=[
-            difference(policy, first_policy, user, (policy, user), (first_policy, user))
+    sides = [
+        *(
+            (policy, first_policy, user, (policy, user), (first_policy, user))
             for policy in grid.policies
             if policy != first_policy
             for user in grid.users
-        ],
-        users=[
-            difference(user, first_user, policy, (policy, user), (policy, first_user))
+        ),
+        *(
+            (user, first_user, policy, (policy, user), (policy, first_user))
             for policy in grid.policies
             for user in others
-        ],
+        ),
+    ]
+    comparisons = compared_together(
+        [(trials[one], trials[other]) for *_, one, other in sides], seed=seed
+    )
+    differences = [
+        Difference(
+            **structs.asdict(comparison),
+            of=of,
+            minus=minus,
+            beside=beside,
+            trainings=_between(grid, found, one, other),
+        )
+        for comparison, (of, minus, beside, one, other) in zip(comparisons, sides, strict=True)
+    ]
+    of_policies = (len(grid.policies) - 1) * len(grid.users)
+    return GridFound(
+        cells=[cell(policy, user) for policy, user in found],
+        policies=differences[:of_policies],
+        users=differences[of_policies:],
         kept=kept,
         verdict=overall([one.verdict for one in kept.values()]) if grid.gain else None,
     )
 
 
-def _floors(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> dict[str, float]:
-    """User to the best success of a policy without skill with her."""
-    floors: dict[str, float] = {}
-    for (policy, user), cell in found.items():
-        value = cell.summary.success.value
-        if grid.policies[policy].trivial is not None and value is not None:
-            floors[user] = max(value, floors.get(user, 0.0))
-    return floors
+def _trained(grid: GridSpec, policy: str, played: Played) -> dict[int, float] | None:
+    """Seed of each training to its success; None of what was not trained here."""
+    spec = grid.policies[policy]
+    if spec.folder() is None:
+        return None
+    if not spec.of_each_seed:
+        value = played.summary.success.value
+        return {} if value is None else {grid.seed: value}
+    return {seed: share.value for seed, share in played.by_seed.items() if share.value is not None}
 
 
-def _against(floor: float | None, success: Interval) -> dict[str, Any]:
-    """The fields of a cell that a floor gives."""
-    if floor is None:
-        return {}
-    if floor >= 1 or success.value is None:
-        return {"floor": floor}
-    low, high = (
-        None if bound is None else above_floor(bound, floor)
-        for bound in (success.low, success.high)
+def _between(
+    grid: GridSpec,
+    found: Mapping[tuple[str, str], Played],
+    one: tuple[str, str],
+    other: tuple[str, str],
+) -> Trainings | None:
+    """Of two policies with one user; rules stand for themselves with each seed."""
+    if one[0] == other[0]:
+        return None
+    trained = [_trained(grid, side[0], found[side]) for side in (one, other)]
+    if trained == [None, None]:
+        return None
+    first, second = (
+        {s: share.value for s, share in found[side].by_seed.items() if share.value is not None}
+        if of_side is None
+        else of_side
+        for side, of_side in zip((one, other), trained, strict=True)
     )
-    value = above_floor(success.value, floor)
-    return {"floor": floor, "above_floor": Interval(value, low, high, success.n, success.method)}
+    return between_trainings(first, second)
+
+
+def _floors(grid: GridSpec, found: Mapping[tuple[str, str], Played]) -> dict[str, Interval]:
+    """User to the best success of a policy without skill with her."""
+    floors = {
+        user: highest(
+            found[policy, user].summary.success
+            for policy, spec in grid.policies.items()
+            if spec.trivial is not None
+        )
+        for user in grid.users
+    }
+    return {user: floor for user, floor in floors.items() if floor is not None}

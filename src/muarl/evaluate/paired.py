@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -23,6 +23,9 @@ from muarl.evaluate.statistics import (
     t_quantile,
     wilson,
 )
+
+Rates = Mapping[str, Sequence[float]]
+"""Task to values in [0, 1] whose mean is its success rate, such as its `Trials`."""
 
 Verdict = Literal["kept", "lost", "undecided"]
 
@@ -47,7 +50,7 @@ def paired_difference(first: Trials, second: Trials, *, level: float = LEVEL) ->
     return mean_difference(differences(first, second), level=level)
 
 
-def differences(first: Trials, second: Trials) -> list[float]:
+def differences(first: Rates, second: Rates) -> list[float]:
     """Success rate in the first minus that in the second, of each task that was tried in both."""
     return _gains(first, second, sorted(_tried(first) & _tried(second)))
 
@@ -62,7 +65,7 @@ def standard_error(of_tasks: Sequence[float]) -> float:
     return math.sqrt(variance / (n - 1))
 
 
-def _tried(trials: Trials) -> set[str]:
+def _tried(trials: Rates) -> set[str]:
     return {task for task, tries in trials.items() if tries}
 
 
@@ -137,7 +140,7 @@ def overall(verdicts: Sequence[Verdict]) -> Verdict:
     return "kept" if verdicts and set(verdicts) == {"kept"} else "undecided"
 
 
-def _gains(first: Trials, second: Trials, tasks: Sequence[str]) -> list[float]:
+def _gains(first: Rates, second: Rates, tasks: Sequence[str]) -> list[float]:
     return [fmean(first[task]) - fmean(second[task]) for task in tasks]
 
 

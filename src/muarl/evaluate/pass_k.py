@@ -12,6 +12,7 @@ Sources:
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from muarl.evaluate.statistics import LEVEL, Interval, mean_share
@@ -20,10 +21,18 @@ Trials = Mapping[str, Sequence[bool]]
 """Task to whether each try succeeded."""
 
 
-def pass_hat(trials: Trials, k: int, *, level: float = LEVEL) -> Interval:
+def pass_hat(
+    trials: Trials, k: int, *, others: Sequence[Trials] = (), level: float = LEVEL
+) -> Interval:
     """pass^k: the chance that k trials of a task *all* succeed, mean over tasks.
 
-    Tasks with fewer than k trials are left out; `n` is the number of tasks that count.
+    Tasks with fewer than k trials are left out; `n` is the number of tasks that count, of each training.
+
+    Args:
+        trials: Of one policy.
+        k: How many are drawn.
+        others: Of further trainings of it; no k trials are of two of them.
+        level: Confidence level.
 
     Raises:
         ValueError: Unless `k >= 1`.
@@ -31,13 +40,21 @@ def pass_hat(trials: Trials, k: int, *, level: float = LEVEL) -> Interval:
     Example:
         Tasks with 2 of 4 and 4 of 4 successes: pass^2 is (1 / 6 + 1) / 2.
     """
-    return _over_tasks(trials, k, lambda c, n: math.comb(c, k) / math.comb(n, k), level)
+    return _over_tasks([trials, *others], k, lambda c, n: math.comb(c, k) / math.comb(n, k), level)
 
 
-def pass_at(trials: Trials, k: int, *, level: float = LEVEL) -> Interval:
+def pass_at(
+    trials: Trials, k: int, *, others: Sequence[Trials] = (), level: float = LEVEL
+) -> Interval:
     """pass@k: the chance that *some* of k trials of a task succeeds, mean over tasks.
 
-    Tasks with fewer than k trials are left out; `n` is the number of tasks that count.
+    Tasks with fewer than k trials are left out; `n` is the number of tasks that count, of each training.
+
+    Args:
+        trials: Of one policy.
+        k: How many are drawn.
+        others: Of further trainings of it; no k trials are of two of them.
+        level: Confidence level.
 
     Raises:
         ValueError: Unless `k >= 1`.
@@ -45,7 +62,9 @@ def pass_at(trials: Trials, k: int, *, level: float = LEVEL) -> Interval:
     Example:
         Tasks with 1 of 4 and 4 of 4 successes: pass@2 is (1 - 3 / 6 + 1) / 2.
     """
-    return _over_tasks(trials, k, lambda c, n: 1 - math.comb(n - c, k) / math.comb(n, k), level)
+    return _over_tasks(
+        [trials, *others], k, lambda c, n: 1 - math.comb(n - c, k) / math.comb(n, k), level
+    )
 
 
 def ks_of(trials: int) -> list[int]:
@@ -60,11 +79,13 @@ def ks_of(trials: int) -> list[int]:
 
 
 def _over_tasks(
-    trials: Trials, k: int, of_task: Callable[[int, int], float], level: float
+    each: Sequence[Trials], k: int, of_task: Callable[[int, int], float], level: float
 ) -> Interval:
     if k < 1:
         raise ValueError(f"pass^k and pass@k need k >= 1, not {k}")
-    of_tasks = {
-        task: [of_task(sum(tries), len(tries))] for task, tries in trials.items() if len(tries) >= k
-    }
+    of_tasks: defaultdict[str, list[float]] = defaultdict(list)
+    for trials in each:
+        for task, tries in trials.items():
+            if len(tries) >= k:
+                of_tasks[task].append(of_task(sum(tries), len(tries)))
     return mean_share(of_tasks, level=level)

@@ -210,19 +210,6 @@ def mean(values: Sequence[float], level: float = LEVEL) -> Interval:
     return Interval(value, value - half, value + half, n, "t")
 
 
-def above_floor(score: float, floor: float) -> float:
-    """Share of what a trivial policy leaves to be earned: 0 at the floor, 1 at a score of 1.
-
-    Negative below the floor.
-
-    Raises:
-        ValueError: Unless `0 <= floor < 1`.
-    """
-    if not 0 <= floor < 1:
-        raise ValueError(f"a floor must be in [0, 1), not {floor}")
-    return (score - floor) / (1 - floor)
-
-
 def _normal_quantile(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"a confidence level must be in (0, 1), not {level}")

@@ -19,9 +19,9 @@ from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import TracerProvider
 
-from muarl import __version__
 from muarl.errors import SetupError
 from muarl.observe.words import plain_words
+from muarl.version import __version__
 
 _QUEUE = 65_536
 """Spans that may wait for the collector; thousands of dialogues give thousands of spans a second."""

@@ -21,7 +21,6 @@ from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer
 from opentelemetry.trace import set_span_in_context as inside
 from opentelemetry.util.types import AttributeValue
 
-from muarl import __version__
 from muarl.errors import EpisodeError
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.observe.words import plain_words
@@ -30,6 +29,7 @@ from muarl.record import Episode, UserReply
 from muarl.scheduler import EpisodePlan, Group, Observer
 from muarl.tools import ToolServer, ToolSession
 from muarl.user import Device, User, hand_over
+from muarl.version import __version__
 from muarl.world import World
 
 

@@ -41,6 +41,11 @@ class GridPolicySpec(OneOf):
         path = f"{self.cold_start}/cold_start" if self.cold_start is not None else self.model
         return None if path is None else path.replace("{seed}", str(seed))
 
+    @property
+    def of_each_seed(self) -> bool:
+        """Each seed has weights of its own."""
+        return self.folder(0) != self.folder(1)
+
 
 class GainSpec(Spec):
     """Whose gain is looked for, and under whom it was made."""

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 
 import anyio.to_thread
 import msgspec
 
-from muarl.data.trivial import trivial_policies
-from muarl.evaluate.summary import summarise
+from muarl.evaluate.contamination import Contamination
+from muarl.evaluate.floor import above_floor, highest
+from muarl.evaluate.statistics import Interval
+from muarl.evaluate.summary import EvalSummary, summarise
 from muarl.scheduler import Group
 from muarl.train.at_work import RunAtWork
+from muarl.train.overlapping import contamination_in_run
+from muarl.train.playing import every_trivial
+from muarl.train.run_folder import RunFolder
 from muarl.train.users_measured import log_users
 from muarl.train.weights import Engine
 
@@ -19,15 +25,33 @@ from muarl.train.weights import Engine
 async def find_floor(at: RunAtWork) -> None:
     """Let each policy without skill play, unless it did already."""
     known = {line.get("name") for line in at.folder.lines() if line["kind"] == "floor"}
-    names = [name for domain in at.domain.members for name in trivial_policies(domain.spec)]
-    todo = [name for name in dict.fromkeys(names) if name not in known]
+    todo = [name for name in every_trivial(at.domain) if name not in known]
     at.progress.phase("floor", len(todo))
     for number, name in enumerate(todo, start=1):
         episodes = await at.held_out().by_trivial(name)
         summary = summarise(episodes, seed=at.run.seed, row_of=at.domain.row)
-        rows = {"by_row": msgspec.to_builtins(summary.by_row)} if summary.by_row else {}
-        at.folder.log("floor", name=name, success=msgspec.to_builtins(summary.success), **rows)
+        log_floor(at.folder, name, summary)
         at.progress.advance(number, **{name: summary.success.value})
+
+
+def log_floor(folder: RunFolder, name: str, summary: EvalSummary) -> None:
+    """Write down what a policy without skill reached."""
+    rows = {"by_row": msgspec.to_builtins(summary.by_row)} if summary.by_row else {}
+    folder.log("floor", name=name, success=msgspec.to_builtins(summary.success), **rows)
+
+
+def beside_score(folder: RunFolder, summary: EvalSummary, tag: Contamination) -> dict[str, Any]:
+    """The fields of an evaluation's line that stand beside its scores.
+
+    Returns:
+        `floor`, the best of the policies without skill that are in the metrics so far, `above_floor`, by
+        `muarl.evaluate.floor`, both None where no such policy played, and `contamination`.
+    """
+    floors = [line["success"] for line in folder.lines() if line["kind"] == "floor"]
+    floor = highest(msgspec.convert(each, Interval) for each in floors)
+    above = None if floor is None else above_floor(summary.success, floor)
+    fields = {"floor": floor, "above_floor": above, "contamination": tag}
+    return {name: msgspec.to_builtins(value) for name, value in fields.items()}
 
 
 async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
@@ -65,6 +89,7 @@ async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
             wall_s=wall_s,
             observed=at.since(before),
             **msgspec.to_builtins(summary),
+            **beside_score(at.folder, summary, contamination_in_run(at.run, at.domain, at.folder)),
         )
         at.progress.note(
             f"held-out success, {phase}, T={temperature:g}: {summary.success} "

@@ -16,14 +16,8 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.grid import (
-    Contamination,
-    GridFound,
-    Played,
-    compare,
-    contamination,
-    played,
-)
+from muarl.evaluate.contamination import Contamination, contamination
+from muarl.evaluate.grid import GridFound, Played, compare, played
 from muarl.evaluate.held_out import evaluation_tasks
 from muarl.observe import Counters
 from muarl.record import Episode, JournalWriter, read_journal
@@ -38,16 +32,16 @@ from muarl.spec.run import EvalSpec
 from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
 from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
-from muarl.train.ready import (
-    files_of_run,
-    knows_training,
-    refuse_trained_tasks,
-    require_engine,
-    require_room,
-)
+from muarl.train.ready import files_of_run, require_engine, require_room
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 from muarl.train.run_loop import loop_of
+from muarl.train.trained_before import (
+    contamination_of,
+    other_than_seed,
+    refuse_trained_tasks,
+    training_of,
+)
 from muarl.train.users_measured import log_users
 
 RESULT = "grid.json"
@@ -105,7 +99,24 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
             await require_engine(run.spec, model)
             refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
+    grid.refuse(_other_trainings(grid))
     return domain
+
+
+def _other_trainings(grid: Located[GridSpec]) -> Iterator[Finding]:
+    """Policies whose weights of several seeds are not of one kind of training, as far as is known."""
+    for name, policy in grid.spec.policies.items():
+        runs = [training_of(folder) for folder in _folders(grid, policy)]
+        known = [run for run in runs if run is not None]
+        where = ("policies", name, "model" if policy.model is not None else "cold_start")
+        if len(known) > 1 and (other := other_than_seed(known)):
+            message = (
+                "its seeds are to be trainings of one kind, and differ in more than the seed: "
+                f"{'; '.join(other[:3])}. Make them policies of their own"
+            )
+            yield Finding(where, message)
+        elif len({run.spec.seed for run in known}) < len(known):
+            yield Finding(where, "two of its folders hold a training with the same seed")
 
 
 def tasks_of_grid(domain: Domain, run: RunSpec) -> list[TaskSpec]:
@@ -262,12 +273,7 @@ def _contamination(
     """What of the tasks a policy was trained on; rules were trained on nothing."""
     if policy.chat is not None:
         return contamination(evaluated, None)
-    models = _folders(grid, policy)
-    if not all(map(knows_training, models)):
-        return contamination(evaluated, None)
-    found = (refuse_trained_tasks(run, domain, model) for model in models)
-    pairs = {task for seen in found if seen is not None for task in seen.pairs}
-    return contamination(evaluated, len(pairs))
+    return contamination_of(run, domain, _folders(grid, policy))
 
 
 def as_json(

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-import msgspec
 
 from muarl.errors import RecordError
 from muarl.kernel.checkpoint import Counters, load_checkpoint, save_checkpoint
 from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import Trainer
-from muarl.spec import GrpoSpec, TaskSpec
+from muarl.spec import TaskSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.grpo import round_metrics, token_drift, update_metrics
+from muarl.train.grpo import round_metrics, token_drift
 from muarl.train.learned_from import learned_line
-from muarl.train.learning import Learned, Learner
+from muarl.train.learning import Learned, Learner, figures_of
 from muarl.train.lineup import Lineup
 from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
@@ -157,7 +156,7 @@ class _Iterations:
             if self._user is not None and not self._user.policy_learns(number):
                 return Learned()
             measured = items or answers_told(at, batch.groups, self._trainer.model)
-            return self._learner.learn(batch, rng, measured, self._spec)
+            return self._learner.learn(batch.groups, number, rng, measured, self._spec)
 
         learned = await anyio.to_thread.run_sync(learn)
         hers = None
@@ -175,7 +174,7 @@ class _Iterations:
         curriculum = self._draws.curriculum
         figures = {
             **_of_batch(batch),
-            **_of_learning(learned, self._spec),
+            **figures_of(learned, self._spec),
             "skipped_in_a_row": self._learner.skipped_in_a_row,
             "sync_gap": sync_gap,
             "curriculum": None if curriculum is None else dict(curriculum.metrics(number)),
@@ -270,27 +269,6 @@ def _of_batch(batch: Batch) -> dict[str, Any]:
         "groups_dropped": len(batch.dropped),
         "groups_stale": batch.stale,
         "token_drift": token_drift(episodes),
-    }
-
-
-def _of_learning(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
-    found, alarms = learned.mismatch, []
-    if found is not None and not found.kl <= spec.max_mismatch:
-        alarms.append(
-            f"the sampler does not sample what the trainer believes at the same weights: KL "
-            f"{found.kl:.3g} a token (grpo.max_mismatch {spec.max_mismatch:g}), largest gap of "
-            f"log-probs {found.largest_gap:.3g}. A correction (grpo.correction) makes up for some of it"
-        )
-    return {
-        **update_metrics(learned.updates),
-        **learned.lag_metrics(),
-        "dropped": dict(learned.dropped),
-        "credit": dict(learned.credit),
-        "kl": learned.divergence,
-        "skipped": [skipped._asdict() for skipped in learned.skipped],
-        "idle_updates": learned.idle,
-        "mismatch": None if found is None else msgspec.to_builtins(found),
-        "alarms": alarms,
     }
 
 

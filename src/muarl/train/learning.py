@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 from transformers import PreTrainedModel
 
 from muarl.credit import Credited, Measured
@@ -17,11 +18,17 @@ from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.scoring import sample_logprobs
 from muarl.kernel.step import Advantage, GrpoMetrics, Trainer
 from muarl.record import EpisodeKey, Sample
+from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
 from muarl.spec.grpo import UpdateSpec
-from muarl.train.grpo import TrainingSet, divergence_from, split_updates, training_set
+from muarl.train.grpo import (
+    TrainingSet,
+    divergence_from,
+    split_updates,
+    training_set,
+    update_metrics,
+)
 from muarl.train.mismatch import Mismatch, mismatch
-from muarl.train.plan import Batch
 from muarl.train.reference import Reference
 
 _log = logging.getLogger(__name__)
@@ -83,6 +90,28 @@ class Learned:
         }
 
 
+def figures_of(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
+    """For the run's log."""
+    found, alarms = learned.mismatch, []
+    if found is not None and not found.kl <= spec.max_mismatch:
+        alarms.append(
+            f"the sampler does not sample what the trainer believes at the same weights: KL "
+            f"{found.kl:.3g} a token (grpo.max_mismatch {spec.max_mismatch:g}), largest gap of "
+            f"log-probs {found.largest_gap:.3g}. A correction (grpo.correction) makes up for some of it"
+        )
+    return {
+        **update_metrics(learned.updates),
+        **learned.lag_metrics(),
+        "dropped": dict(learned.dropped),
+        "credit": dict(learned.credit),
+        "kl": learned.divergence,
+        "skipped": [skipped._asdict() for skipped in learned.skipped],
+        "idle_updates": learned.idle,
+        "mismatch": None if found is None else msgspec.to_builtins(found),
+        "alarms": alarms,
+    }
+
+
 class Learner:
     """A model that learns: the policy's from one batch after another, or that of a user.
 
@@ -119,12 +148,18 @@ class Learner:
         self.skipped_in_a_row = skipped_in_a_row
 
     def learn(
-        self, batch: Batch, rng: random.Random, measured: Measured, spec: GrpoSpec
+        self,
+        groups: Sequence[Group],
+        iteration: int,
+        rng: random.Random,
+        measured: Measured,
+        spec: GrpoSpec,
     ) -> Learned:
         """Update a policy's weights. Blocking: meant for a worker thread.
 
         Args:
-            batch: What from.
+            groups: What from.
+            iteration: Number of the iteration, which is the version of the present weights.
             rng: Deals samples into updates.
             measured: Of the episodes' turns, for credits that need more than the record.
             spec: What is made of rewards, and the rate.
@@ -132,10 +167,9 @@ class Learner:
         Raises:
             NonFiniteLoss: As `learn_from`.
         """
-        penalties = self._penalties(batch, spec)
-        found = training_set(batch.groups, spec, penalties=penalties, measured=measured)
-        rate = grpo_lr(batch.iteration, spec)
-        return self.learn_from(found, batch.iteration, lr=rate, rng=rng)
+        penalties = self._penalties(groups, spec)
+        found = training_set(groups, spec, penalties=penalties, measured=measured)
+        return self.learn_from(found, iteration, lr=grpo_lr(iteration, spec), rng=rng)
 
     def learn_from(
         self, found: TrainingSet, iteration: int, *, lr: float, rng: random.Random
@@ -244,10 +278,10 @@ class Learner:
             theirs = self._logprobs(model, samples)
         return theirs, divergence_from(samples, theirs, self._spec)
 
-    def _penalties(self, batch: Batch, spec: GrpoSpec) -> dict[Any, float]:
+    def _penalties(self, groups: Sequence[Group], spec: GrpoSpec) -> dict[Any, float]:
         if not (spec.kl_coef and spec.kl_in == "reward") or self.trainer.num_updates == 0:
             return {}
-        scored = [e for g in batch.groups for e in g.episodes if e.reward is not None]
+        scored = [e for g in groups for e in g.episodes if e.reward is not None]
         _, gaps = self._referenced([s for e in scored for s in e.samples])
         of_samples = iter(gaps)
         return {

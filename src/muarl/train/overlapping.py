@@ -7,6 +7,7 @@ from typing import Any
 
 from muarl.data.item_sets import items_of
 from muarl.errors import SetupError
+from muarl.evaluate.contamination import Contamination, contamination
 from muarl.evaluate.held_out import seen_in_run, training_splits
 from muarl.evaluate.seen import Seen
 from muarl.overlap import Overlap, between, of_task
@@ -55,8 +56,7 @@ def overlap_lines(run: Located[RunSpec], domain: AnyDomain) -> Iterator[dict[str
     reason = run.spec.overlap.accepted
     if reason is None:
         return
-    against = f"split {run.spec.eval.split}, which is evaluated"
-    yield seen_line(against, seen_in_run(domain, run.spec), reason)
+    yield seen_line(_evaluated(run.spec), seen_in_run(domain, run.spec), reason)
     for name, found in _against(run, domain):
         yield {
             "against": name,
@@ -84,6 +84,18 @@ def seen_line(against: str, seen: Seen, reason: str) -> dict[str, Any]:
         "pairs": list(map(list, seen.pairs.items()))[:_KEPT],
         "accepted": reason,
     }
+
+
+def contamination_in_run(run: RunSpec, domain: AnyDomain, folder: RunFolder) -> Contamination:
+    """What of its evaluation the policy was trained on that a run trains, by what the run owned up to."""
+    evaluated = len(domain.tasks(run.eval.split)[: run.eval.episodes])
+    lines = (line for line in folder.lines() if line["kind"] == KIND)
+    shared = [line["shared"] for line in lines if line["against"] == _evaluated(run)]
+    return contamination(evaluated, *shared[:1] or [0], from_outside=run.model.path is not None)
+
+
+def _evaluated(run: RunSpec) -> str:
+    return f"split {run.eval.split}, which is evaluated"
 
 
 def _against(run: Located[RunSpec], domain: AnyDomain) -> Iterator[tuple[str, Overlap]]:

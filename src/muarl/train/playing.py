@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from muarl.data.stored import refuse_another_domain
+from muarl.data.trivial import trivial_policies
 from muarl.errors import SetupError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.device import device_for, moved
@@ -164,6 +165,58 @@ async def play(
                 load=who.load,
                 perturb=perturb,
             )
+
+
+async def play_floor(
+    domain: AnyDomain,
+    run: RunSpec,
+    model: Path,
+    *,
+    folder: RunFolder,
+    progress: Progress,
+    stop: StopSignal,
+    observer: Observer | None = None,
+    user: Path | None = None,
+) -> dict[str, list[Episode]]:
+    """Let the policies without skill play the run's evaluation tasks.
+
+    Args:
+        domain: The domain.
+        run: As of `play`.
+        model: Whose template and tokenizer count: a run's folder or a model's.
+        folder: As of `play`.
+        progress: Told after each policy.
+        stop: As of `play`.
+        observer: Likewise.
+        user: Likewise.
+
+    Returns:
+        Name of each policy to what it played.
+    """
+    names = every_trivial(domain)
+    progress.phase("floor", len(names))
+    found: dict[str, list[Episode]] = {}
+    async with open_stored_user(run, user) as user_model:
+        with JournalWriter(folder.journal) as journal:
+            held_out = HeldOut(
+                domain=domain,
+                run=run,
+                renderer=Renderer(TextTokenizer.load(model_folder(model))),
+                journal=journal,
+                stop=stop,
+                observer=observer,
+                user_model=user_model,
+            )
+            for name in names:
+                found[name] = await held_out.by_trivial(name)
+                progress.advance(len(found))
+    return found
+
+
+def every_trivial(domain: AnyDomain) -> list[str]:
+    """Names of the policies without skill, of all members of a suite."""
+    each = (name for member in domain.members for name in trivial_policies(member.spec))
+    return list(dict.fromkeys(each))
 
 
 async def roll_out(

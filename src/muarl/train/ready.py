@@ -9,17 +9,14 @@ from typing import Any
 import msgspec
 
 from muarl.errors import Problem, SetupError, SpecError
-from muarl.evaluate.held_out import evaluation_tasks, refuse_near, refuse_same, training_splits
-from muarl.evaluate.seen import Seen, Tasks, seen_elsewhere, seen_tasks
 from muarl.kernel.device import device_for
 from muarl.kernel.ranks import Ranks
 from muarl.policy.vllm_process import require_vllm
 from muarl.render import Renderer, TextTokenizer
-from muarl.spec import Located, RunSpec, load_spec
-from muarl.suite import AnyDomain, Suite, load_any_domain
+from muarl.spec import Located, RunSpec
+from muarl.suite import AnyDomain
 from muarl.train.engines import shared_prompts
 from muarl.train.playing import model_folder
-from muarl.train.run_folder import RunFolder
 from muarl.train.servers import require_servers
 from muarl.version import __version__
 from muarl.world import diff
@@ -84,54 +81,6 @@ def refuse_no_room(run: Located[RunSpec], prompts: Sequence[Sequence[int]]) -> N
             f"{limits.max_tokens} not one message fits into {limits.context_tokens}. Raise it"
         )
         raise SpecError([run.problem(("rollout", "context_tokens"), message)])
-
-
-def refuse_trained_tasks(run: Located[RunSpec], domain: AnyDomain, model: Path) -> Seen | None:
-    """Refuse to evaluate a run's model on tasks that the run trained it on, or on nearly the same.
-
-    Tasks of another domain are looked at where one of both is a suite, for suites share domains.
-
-    Returns:
-        What of the evaluation was trained on, where the run accepts that; None where nothing was, or
-        it is not known what the model was trained on.
-
-    Raises:
-        SpecError: A task is in a split it was trained on (law L10), or the spec that the run left
-            beside the model cannot be read.
-    """
-    for folder in (model, model.resolve().parent):  # the run's, or `model/` in it
-        spec = RunFolder(folder).spec
-        if spec.is_file():
-            before = load_spec(spec, RunSpec)
-            return _seen_before(run, domain, before)
-    return None
-
-
-def knows_training(model: Path) -> bool:
-    """Whether the run is known that made a model."""
-    return any(RunFolder(f).spec.is_file() for f in (model, model.resolve().parent))
-
-
-def _seen_before(run: Located[RunSpec], domain: AnyDomain, before: Located[RunSpec]) -> Seen | None:
-    path = before.resolve(before.spec.domain)
-    if not path.exists():
-        return None
-    there = domain if path.resolve() == domain.located.path.resolve() else load_any_domain(path)
-    suites = isinstance(domain, Suite) or isinstance(there, Suite)
-    if not suites and there.folder.resolve() != domain.folder.resolve():
-        return None
-    trained = sorted(training_splits(before.spec))
-    practised = Tasks(there, [task for split in trained for task in there.tasks(split)])
-
-    def at(message: str) -> Problem:
-        return run.problem(("eval", "split"), message)
-
-    refuse_same(domain, run.spec, practised, trained, at=at)
-    evaluated = Tasks(domain, evaluation_tasks(domain, run.spec, at=at))
-    if run.spec.overlap.accepted is not None:
-        return seen_elsewhere(evaluated, practised) or None
-    refuse_near(domain, run.spec, seen_tasks(evaluated, practised), at=at)
-    return None
 
 
 def refuse_for_many(located: Located[RunSpec], ranks: Ranks) -> None:

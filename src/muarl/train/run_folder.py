@@ -210,7 +210,7 @@ class RunFolder:
         """Make sure that the run to resume is the same, and mend what its end tore."""
         before = load_spec(self.spec, RunSpec).spec
         was, now = before.model_dump(mode="json"), spec.model_dump(mode="json")
-        changes = diff(was | self._plan(), now | plan)
+        changes = diff(was | self.said_plan(), now | plan)
         if refused := not_allowed(changes, before, spec, self.lines()):
             raise SetupError(
                 f"{self.path} was run with another spec; cannot resume. "
@@ -254,7 +254,12 @@ class RunFolder:
         self.accepted = found
         write_text(self.domain, json.dumps(content, indent=1))
 
-    def _plan(self) -> dict[str, str]:
+    def said_plan(self) -> dict[str, str]:
+        """What made the run beside its spec; empty where nothing did.
+
+        Raises:
+            RecordError: The file is damaged.
+        """
         try:
             return msgspec.json.decode(self.plan.read_bytes(), type=dict[str, str])
         except FileNotFoundError:

@@ -110,7 +110,7 @@ function floorOf(data) {
   return scores.length ? Math.max(...scores) : null;
 }
 
-/** As muarl.evaluate.statistics.above_floor. */
+/** As muarl.evaluate.floor.above_floor. */
 function aboveFloor(score, floor) {
   return score < floor ? "the policy is below it" : `${percent((score - floor) / (1 - floor))} of the rest is earned`;
 }
