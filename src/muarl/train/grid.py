@@ -29,7 +29,7 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
+from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
 from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, require_engine, require_room
@@ -271,7 +271,7 @@ def _contamination(
     evaluated: int,
 ) -> Contamination:
     """What of the tasks a policy was trained on; rules were trained on nothing."""
-    if policy.chat is not None:
+    if policy.chat is not None or policy.plugin is not None:
         return contamination(evaluated, None)
     return contamination_of(run, domain, _folders(grid, policy))
 
@@ -308,6 +308,10 @@ async def _player(
 ) -> AsyncIterator[Player]:
     run, loop = located.spec, loop_of(located)
     folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
+    if policy.plugin is not None:
+        async with by_package(run, policy.plugin, loop=loop) as who:
+            yield who
+        return
     if policy.chat is not None:
         yield by_endpoint(domain, run, policy.chat, judged=True, loop=loop)
         return
