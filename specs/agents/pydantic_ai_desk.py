@@ -21,7 +21,9 @@ async def agent(context: AgentContext) -> None:
     model = OpenAIChatModel(
         endpoint.model, provider=OpenAIProvider(base_url=endpoint.url, api_key=endpoint.key)
     )
-    tools = MCPToolset(endpoint.mcp_url, headers=endpoint.headers, tool_error_behavior="failed")
+    tools = MCPToolset(
+        endpoint.mcp_url, headers=endpoint.headers, tool_error_behavior="failed", init_timeout=60
+    )
     desk = Agent(model, instructions=rules, toolsets=[tools], retries=5)
     text, history = opening, None
     async with desk:
