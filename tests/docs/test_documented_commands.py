@@ -102,6 +102,8 @@ PLAN = [
 ELSEWHERE = {
     ".venv/bin/muarl serve domains/desk": "asks a client; tests/cli/test_cli_serve.py is one",
     ".venv/bin/muarl play cinema --persona terse --calls": "tests/docs/test_authoring_guide.py does",
+    ".venv/bin/muarl check errands/run.yaml": "tests/docs/test_plugins_page.py does",
+    ".venv/bin/muarl eval errands/grid.yaml --out runs/errands": "likewise",
     ".venv/bin/muarl check clinic": "tests/docs/test_sql_page.py does",
     ".venv/bin/muarl play clinic/move-ann --as agent": "likewise",
     ".venv/bin/muarl play domains/desk": "asks a person; tests/cli/test_cli_play.py is one",

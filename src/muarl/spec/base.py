@@ -31,8 +31,9 @@ class Spec(BaseModel):
     @classmethod
     def _whole_version(cls, version: Any) -> Any:
         """A version is a whole number: Python, and pydantic with it, takes `true` and 1.0 for 1."""
-        if type(version) in (bool, float):
-            (newest,) = get_args(cls.model_fields["version"].annotation)
+        known = get_args(cls.model_fields["version"].annotation)
+        if type(version) in (bool, float) and len(known) == 1:  # an option of a plug-in may be any
+            (newest,) = known
             raise PydanticKnownError("literal_error", {"expected": str(newest)})
         return version
 
