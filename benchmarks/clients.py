@@ -65,6 +65,7 @@ def client_row(run: Path, name: str, settings: Mapping[str, Any]) -> dict[str, A
         "after": last,
         "improved": first[2] < last[1],
         "rewards": [round(line["reward_mean"], 3) for line in rounds],
+        "fork_rate": max(line["fork_rate"] for line in rounds),
         "token_drift": sum(line["token_drift"] for line in rounds),
         **{key: round(value, 1) for key, value in cost.items()},
     }
@@ -86,6 +87,9 @@ def main() -> None:
         "grpo.lr_decay_iterations": 0,
         "eval.episodes": args.episodes,
         "eval.temperatures": [1.0],
+        # Frameworks take tens of milliseconds a turn: hundreds that begin at once would all be late.
+        "rollout.concurrency": 48,
+        "rollout.deadline_s": 600,
     }
     begun = {"cold_start.episodes": 32, "cold_start.steps": 4} if args.small else {}
     if args.small:

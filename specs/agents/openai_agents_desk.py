@@ -20,7 +20,7 @@ async def agent(context: AgentContext) -> None:
     """Talk with the user until she leaves."""
     endpoint = await context.endpoint()
     rules, opening = (message.content for message in context.opening)
-    place: Any = {"url": endpoint.mcp_url, "headers": endpoint.headers}
+    place: Any = {"url": endpoint.mcp_url, "headers": endpoint.headers, "timeout": 60}
     async with (
         AsyncOpenAI(base_url=endpoint.url, api_key=endpoint.key) as client,
         MCPServerStreamableHttp(
