@@ -498,3 +498,31 @@ def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
         return {"widest": max(await page.ask(wide))}
 
     assert visit(folder, look)["widest"] <= 390
+
+
+def test_on_paper_no_table_is_cut_and_nothing_is_folded_that_belongs_there(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)
+
+    async def look(page: Page) -> dict[str, Any]:
+        await page.resize(760, 1000)
+        await page.send("Emulation.setEmulatedMedia", media="print")
+        await page.ask("dispatchEvent(new Event('beforeprint'))")
+        wide = (
+            "[...document.querySelectorAll('#evaluations table, #users table, #summary table')]"
+            ".map(e => Math.ceil(e.getBoundingClientRect().right))"
+        )
+        folded = "[...document.querySelectorAll('#users details')].map(d => d.open)"
+        hidden = (
+            "['.theme', '.browse', '.downloads'].map(s => document.querySelector(s).offsetHeight)"
+        )
+        return {
+            "widest": max(await page.ask(wide)),
+            "open": await page.ask(folded),
+            "hidden": await page.ask(hidden),
+        }
+
+    seen = visit(folder, look)
+    assert seen["widest"] <= 760
+    assert seen["open"] == [True]
+    assert seen["hidden"] == [0, 0, 0]
