@@ -91,14 +91,13 @@ def test_entropy_and_k1_have_a_slope_of_their_own_at_the_reference() -> None:
 
 
 def test_an_update_of_which_all_is_rejected_moves_nothing_and_is_an_alarm() -> None:
-    pupil = Pupil(weight_decay=0.1, correction={"truncate": None, "reject_below": 0.5})
+    pupil = Pupil(weight_decay=0.1)
     pupil.learn(1.0, -1.0)  # so that there is a momentum
+    narrow = CorrectionSpec(truncate=None, reject_below=1 - 1e-6, reject_above=1 + 1e-6)
     pupil.learner = Learner(
         pupil.trainer,
         lambda: nullcontext(pupil.model),
-        pupil.spec.model_copy(
-            update={"correction": CorrectionSpec(truncate=None, reject_below=1e9)}
-        ),
+        pupil.spec.model_copy(update={"correction": narrow}),
         temperature=1.0,
     )
     before, made = pupil.weights(), pupil.trainer.num_updates
