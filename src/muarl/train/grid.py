@@ -36,6 +36,7 @@ from muarl.train.ready import files_of_run, require_engine, require_room
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 from muarl.train.run_loop import loop_of
+from muarl.train.said import RESULT
 from muarl.train.trained_before import (
     contamination_of,
     other_than_seed,
@@ -43,10 +44,6 @@ from muarl.train.trained_before import (
     training_of,
 )
 from muarl.train.users_measured import log_users
-
-RESULT = "grid.json"
-"""Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
-`GridFound`."""
 
 _USERS = "grid"
 """The phase by whose keys users are drawn: with all policies the same."""
