@@ -90,15 +90,15 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     stored_user(run, grid.spec.users.values())
     await domain.tools()
     grid.refuse(_other_trainings(grid))
-    looked_at = set[Path | None]()
+    looked_at = set[Path]()
     for policy in grid.spec.policies.values():
         if policy.chat is not None:
             endpoint_client(policy.chat)  # refuses a key that is not set
         for model in _folders(grid, policy):
             await require_engine(run.spec, model)
             before = training_of(model)
-            if (made_by := before and before.path) not in looked_at:
-                looked_at.add(made_by)
+            if before is not None and before.path not in looked_at:
+                looked_at.add(before.path)
                 refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
     return domain
