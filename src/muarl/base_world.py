@@ -15,6 +15,7 @@ from muarl.python_folder import PythonFolder
 from muarl.spec import DomainSpec, Located
 from muarl.spec.device import DEVICE, DeviceStateSpec
 from muarl.spec.domain import WorldSpec
+from muarl.spec.environment import BEGINNING, ENVIRONMENT
 from muarl.spec.plugged import O, PluggedWorld, Plugin
 from muarl.world import World, plain
 
@@ -38,11 +39,15 @@ def base_world(located: Located[DomainSpec], python: PythonFolder) -> World:
         from muarl.world.sql import SqlWorld
 
         return SqlWorld(load_database(located), beside)
+    if spec.environment is not None:
+        beside[ENVIRONMENT] = BEGINNING
     if spec.world.plugin is not None:
         return _plugged(located, spec.world.plugin, beside)
     world = _document(located, python, spec.world, ("world",))
     if beside.keys() & world.keys():
-        message = f"the world has a key {DEVICE!r}, where `device.world` lies; name it otherwise"
+        (key,) = beside
+        whose = "`device.world`" if key == DEVICE else "the environment"
+        message = f"the world has a key {key!r}, where {whose} lies; name it otherwise"
         raise SpecError([located.problem(("world",), message)])
     return World({**world, **beside})
 

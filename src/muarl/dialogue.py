@@ -3,7 +3,7 @@
 Invariants (each a property test):
   1. a sample's ids are exactly the prompts sent, the ids sampled and the deltas between (L1);
   2. the mask is True exactly on sampled ids; a message cut at its cap is never closed or run (L1);
-  3. only the user, a terminal tool or a cap ends a dialogue (L4);
+  3. only the user, a terminal tool, an environment or a cap ends a dialogue (L4);
   4. a failure of anything but the policy is a fault, never a reward (L2);
   5. tool calls of one message run in order, and each is answered; all of them, unless the domain's
      convention stops at one that failed;
@@ -21,6 +21,7 @@ from itertools import takewhile
 from muarl.acting import Acting
 from muarl.changed import Changed
 from muarl.domain import Domain
+from muarl.environments import whose_calls
 from muarl.errors import EpisodeError, UserError
 from muarl.gate import current_lane
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, with_rules
@@ -248,7 +249,7 @@ class Dialogue:
             log.history.append(turn.message)
             if turn.message.tool_calls:
                 answers = await self._run_calls(session, turn)
-                if self._called_terminal(turn):
+                if self._called_terminal(turn) or self._domain.is_over(self._world):
                     return Outcome.COMPLETED
                 if self._steps_are_over():
                     return Outcome.TRUNCATED_TURNS
@@ -346,6 +347,7 @@ class Dialogue:
     async def _call(self, session: ToolSession, call: ToolCall, turn: Turn) -> ToolResult:
         self._note_effect("agent", self._true_name(call.name))
         which = f"{len(self._log.turns) - 1}.{len(turn.results)}, {call.name[:_NAME_CHARS]!r}"
+        whose_calls.set(turn.message)
         with self._changed.by_call() as changes:
             async with self._waits.on("tool call", which, self._gates.calls):
                 result = await session.call(call)

@@ -13,6 +13,7 @@ from muarl import content
 from muarl.base_world import base_world
 from muarl.device import InStep, Sync, device_server, synchronisation
 from muarl.domain_files import TooMuch
+from muarl.environments import Environments, EnvironmentUser, Sides, environments_of
 from muarl.errors import SpecError, SyncError, ToolServerError
 from muarl.generated import composition_of, generated_tasks
 from muarl.goals import Composition
@@ -31,6 +32,7 @@ from muarl.spec import (
     load_task_files,
 )
 from muarl.spec.calls import Who
+from muarl.spec.environment import ENVIRONMENT
 from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.text_calls import Convention, PythonCalls
@@ -128,9 +130,29 @@ class Domain:
             self._base = base_world(self.located, self._python)
         return self._base
 
+    @cached_property
+    def environments(self) -> Environments | None:
+        """What answers in the place of user and tools; None where they do."""
+        return (
+            None if self.spec.environment is None else environments_of(self.located, self._python)
+        )
+
+    @cached_property
+    def _environment(self) -> Sides | None:
+        spec = self.spec.environment
+        if self.environments is None or spec is None:
+            return None
+        return Sides(self.environments, spec.answer_s)
+
+    def is_over(self, world: World) -> bool:
+        """Whether an environment has ended the dialogue with this world."""
+        return self.spec.environment is not None and world[ENVIRONMENT]["over"] is True
+
     @property
     def server(self) -> ToolServer:
         """The domain's tool server."""
+        if self._server is None and self._environment is not None:
+            self._server = self._environment.agent
         if self._server is None:
             server = tool_server(
                 self.spec.tools,
@@ -147,7 +169,9 @@ class Domain:
 
     @property
     def user_server(self) -> ToolServer | None:
-        """The tool server of the user's own device; None where she has none."""
+        """The tool server of the user's own device, or of an environment; None where there is neither."""
+        if self._user_server is None and self._environment is not None:
+            self._user_server = self._environment.user
         if self._user_server is None and self.spec.device is not None:
             server = device_server(self.located, self.spec.device, self._python)
             self._user_server = self._in_step(server)
@@ -211,7 +235,7 @@ class Domain:
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, in the spec's order."""
-        if self.spec.tasks.generator is not None:
+        if self.spec.tasks.splits:
             return tuple(self.spec.tasks.splits)
         return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
 
@@ -396,6 +420,11 @@ class Domain:
             SpecError: Domain or task lack what this kind of user needs, such as a script.
             SetupError: The key of her endpoint is not set.
         """
+        if self.spec.environment is not None:
+            if who.scripted is None:
+                message = "an environment answers in this domain; leave the run's `user` out"
+                raise self._problem(("environment",), message)
+            return EnvironmentUser()
         return self._users.user(who, task, persona, seed, speaker)
 
     def expert(
@@ -425,7 +454,7 @@ class Domain:
 
     def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
         source = self.spec.tasks
-        if source.generator is None:
+        if not source.splits:
             return tuple(task for task in self._file_tasks() if task.split == split)
         in_process = (
             PythonToolsSpec,
@@ -444,7 +473,7 @@ class Domain:
             SpecError: The generator broke its contract; goals give no such tasks.
             ToolServerError: Goals need the tool server, and it does not start, or died.
         """
-        return generated_tasks(self.located, self._python, self._apart, split)
+        return generated_tasks(self.located, self._python, self._apart, split, self.environments)
 
     def _key_of(self, split: str) -> str:
         """A hash of all that composed tasks follow from, tools among them."""

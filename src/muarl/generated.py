@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muarl.authors import RAISED, blame, let_others_pass
+from muarl.environments import Environments
 from muarl.errors import SpecError
 from muarl.goals import Composition, Goals, Stage, composed_apart
 from muarl.json_values import json_problem
@@ -19,15 +20,20 @@ from muarl.spec.references import generated_findings, wording_findings
 
 
 def generated_tasks(
-    located: Located[DomainSpec], python: PythonFolder, stage: Callable[[], Stage], split: str
+    located: Located[DomainSpec],
+    python: PythonFolder,
+    stage: Callable[[], Stage],
+    split: str,
+    environments: Environments | None = None,
 ) -> tuple[TaskSpec, ...]:
-    """The tasks of a split, by the generator or the goals that the domain's file names.
+    """The tasks of a split, by the generator, the goals or the environment that the domain's file names.
 
     Args:
         located: The domain's file.
         python: Its Python.
         stage: Gives a stage of their own to goals, on which they make calls.
         split: One that the file declares.
+        environments: The domain's, if it has any: the tasks are theirs.
 
     Raises:
         SpecError: The generator raised, or broke its contract; goals give no such tasks.
@@ -35,10 +41,11 @@ def generated_tasks(
     """
     source = located.spec.tasks
     count = source.splits[split]
-    reference, loc = source.generator, source.loc
-    assert reference is not None
-    if source.goals is not None:
-        tasks: Any = composition_of(located, python, stage(), split).tasks
+    reference, loc = source.generator or "the environment", source.loc
+    if environments is not None:
+        tasks: Any = environments.tasks(split)
+    elif source.goals is not None:
+        tasks = composition_of(located, python, stage(), split).tasks
     else:
         seed = derive_seed(source.seed, located.spec.id, split)
         tasks = python.call(reference, loc, split, seed, count)

@@ -373,6 +373,8 @@ class LedDialogue(Dialogue):
         self._call_made = anyio.Event()
         if result.name in self._domain.spec.terminal and not result.is_error:
             self._end(Outcome.COMPLETED)
+        if self._domain.is_over(self._world):
+            self._end(Outcome.COMPLETED)
         if self._steps_are_over():
             self._end(Outcome.TRUNCATED_TURNS)
         return result

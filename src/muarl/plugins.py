@@ -5,9 +5,12 @@ point: `user: {plugin: {patient: {patience: 3}}}`. See docs/plugins.md. Nothing 
 """
 
 from muarl.base_world import WorldPlugin
-from muarl.errors import EpisodeError, ToolServerError, UserError
-from muarl.messages import ToolCall, ToolResult, ToolSpec
-from muarl.record import UserReply
+from muarl.errors import EpisodeError, PolicyError, ToolServerError, UserError
+from muarl.figures import Figures, Sink, SinkPlugin
+from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
+from muarl.policy.plugin import PolicyPlugin, Retrainable, Seat
+from muarl.policy.protocol import GenerateRequest, Generation, Policy
+from muarl.record import Usage, UserReply
 from muarl.reward.evidence import Evidence
 from muarl.reward.own import Answer
 from muarl.reward.plugin import PredicatePlugin
@@ -24,10 +27,21 @@ __all__ = [
     "Device",
     "EpisodeError",
     "Evidence",
+    "Figures",
+    "GenerateRequest",
+    "Generation",
+    "Message",
     "Options",
     "Plugin",
+    "Policy",
+    "PolicyError",
+    "PolicyPlugin",
     "PredicatePlugin",
+    "Retrainable",
     "Scene",
+    "Seat",
+    "Sink",
+    "SinkPlugin",
     "ToolCall",
     "ToolResult",
     "ToolServer",
@@ -35,6 +49,7 @@ __all__ = [
     "ToolServerPlugin",
     "ToolSession",
     "ToolSpec",
+    "Usage",
     "User",
     "UserError",
     "UserPlugin",

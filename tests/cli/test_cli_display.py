@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.console import Group as Lines
 
-from muarl.cli import _display
+from muarl.cli import _display, _telling
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._grid import grid_lines
 from muarl.cli._standing import Course
@@ -228,6 +228,17 @@ def test_what_goes_to_no_terminal_is_plain_lines(
         "rollout, T=1: 4/4  reward 0.500  live 64  0 tokens/s  success 1.000",
         "done",
     ]
+
+
+def test_lines_of_a_run_go_on_with_the_seconds_that_were_told_before(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_telling, "_BEGUN", time.monotonic() - 1000)
+    _telling.tell("reading the domain")
+    with display(Course(Counters())) as progress:
+        progress.phase("rollout", 4)
+    said = capsys.readouterr().err.splitlines()
+    assert [line[:5] for line in said] == ["[1000", "[1000"]
 
 
 def test_drawing_four_thousand_dialogues_takes_as_long_as_drawing_eight() -> None:

@@ -61,6 +61,14 @@ def test_columns_can_be_personas(muarl: InProcess, tmp_path: Path) -> None:
     assert muarl("users", folks, "--by", "user").out.split("\n")[0].split() == ["person"]
 
 
+def test_a_persona_with_a_line_end_in_it_breaks_no_table(muarl: InProcess, tmp_path: Path) -> None:
+    folks = people(tmp_path / "folks.jsonl", "Please cancel it.", "Where is my lamp?")
+    folks.write_text(folks.read_text().replace('"hasty"', '"in\\na\\thurry"'))
+    table = muarl("users", folks, "--by", "persona").out.splitlines()
+    assert table[0].split() == [r"in\na\thurry", "calm"]
+    assert table[1].startswith("dialogues")
+
+
 def test_a_reference_shows_what_is_further_away_than_its_own_halves(
     muarl: InProcess, tmp_path: Path
 ) -> None:

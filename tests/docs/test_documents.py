@@ -10,8 +10,10 @@ import subprocess
 import tomllib
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
+import errand
 import pytest
 from documents import DOCUMENTS, ROOT, Block, anchors, blocks, inline_code
 from pydantic import TypeAdapter
@@ -43,12 +45,16 @@ def place(block: Block) -> str:
 
 
 @pytest.mark.parametrize("block", IN_YAML, ids=place)
-def test_a_yaml_block_is_part_of_a_spec(block: Block) -> None:
+def test_a_yaml_block_is_part_of_a_spec(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if block.place.startswith("plugins.md"):
+        errand.install(tmp_path / "site", monkeypatch)
     document = YAML(typ="safe", pure=True).load(block.text)
     models = (RunSpec, DomainSpec, TasksFile, GridSpec, SuiteSpec, SynthSpec)
     model: Any = next(m for m in models if document.keys() <= m.model_fields.keys())
-    if "defaults" in document:  # no task is whole without them
-        TasksFile.model_validate(document, strict=True)
+    if {"defaults", "environment"} & document.keys():  # nothing else is whole without them
+        model.model_validate(document, strict=True)
         return
     for name, value in document.items():
         field = model.model_fields[name]
@@ -65,16 +71,17 @@ def test_a_python_block_compiles_and_imports_what_exists(block: Block) -> None:
 
 
 def test_every_block_is_of_a_kind_that_a_test_looks_at() -> None:
-    """Commands are carried out, YAML and JSON read, Python carried out; `text` is what comes out."""
+    """Commands are carried out, YAML, JSON and TOML read, Python carried out; `text` is what comes out."""
     for block in blocks():
-        assert block.language in {"", "sh", "console", "yaml", "python", "json", "text"}, (
-            block.place
-        )
+        read = {"yaml", "python", "json", "toml"}
+        assert block.language in {"", "sh", "console", "text", *read}, block.place
         if block.language in {"", "sh", "console"}:
             lines = [line for line in block.text.splitlines() if line]
             assert len(block.commands) == len(lines), f"{block.place}: output is ```text"
         if block.language == "json":
             assert isinstance(json.loads(block.text), dict), block.place
+        if block.language == "toml":
+            assert tomllib.loads(block.text), block.place
 
 
 def test_commands_that_are_only_shown_are_ones_that_the_parser_takes() -> None:

@@ -33,6 +33,7 @@ from muarl.world import World
 BY_A_TEST = {
     "authoring.md": "test_authoring_guide.py",
     "experts.md": "test_experts_page.py",
+    "plugins.md": "test_plugins_page.py",
     "robustness.md": "test_robustness_page.py",
     "task-generation.md": "test_task_generation_page.py",
     "vllm.md": "../policy/test_vllm_over_http.py",  # it takes a server, and is the same call

@@ -32,7 +32,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter waits, in the same proportions."""
     monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("muarl.policy.vllm_server._LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr("muarl.policy.vllm_message._LOOK_AGAIN_S", 0.02)
     rests = Breaker.__init__.__kwdefaults__
     assert rests is not None
     monkeypatch.setitem(rests, "first_rest_s", rests["first_rest_s"] / 50)

@@ -46,9 +46,9 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     splits: list[str] = []
     really = of_domain.generated_tasks
 
-    def noted(located, python, stage, split):  # type: ignore[no-untyped-def]
+    def noted(located, python, stage, split, environments):  # type: ignore[no-untyped-def]
         splits.append(split)
-        return really(located, python, stage, split)
+        return really(located, python, stage, split, environments)
 
     monkeypatch.setattr(of_domain, "generated_tasks", noted)
     return splits

@@ -100,8 +100,17 @@ def test_truncated_weights_take_most_of_the_bias_away() -> None:
 def test_a_correction_that_corrects_nothing_is_refused() -> None:
     with pytest.raises(ValidationError, match="corrects nothing"):
         CorrectionSpec(truncate=None)
-    with pytest.raises(ValidationError, match="all would be rejected"):
-        CorrectionSpec(reject_above=0.5, reject_below=0.5)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"reject_above": 0.5, "reject_below": 0.5}, {"reject_below": 3.0}, {"reject_above": 1.0}],
+)
+def test_bounds_that_reject_where_sampler_and_trainer_agree_are_refused(
+    bounds: dict[str, float],
+) -> None:
+    with pytest.raises(ValidationError, match="for w is 1 where sampler and trainer agree"):
+        CorrectionSpec(**bounds)
 
 
 def test_the_truncated_mean_is_never_above_the_bound() -> None:

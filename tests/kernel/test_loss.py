@@ -77,9 +77,9 @@ def reference_loss(rows: list[Token], spec: GrpoSpec, trainer: list[float], weig
     """The loss by its definition, in plain Python; CISPO's has no value but a slope, see below."""
     total = 0.0
     for number, row in enumerate(rows):
-        own = [i for i, other in enumerate(rows) if other.owner == row.owner]
+        own = [i for i, other in enumerate(rows) if other.owner == row.owner and other.share]
         members = own if spec.ratio == "sequence" else [number]
-        ratio = math.exp(sum(trainer[i] - rows[i].old for i in members) / len(members))
+        ratio = math.exp(sum(trainer[i] - rows[i].old for i in members) / max(1, len(members)))
         cut = min(max(ratio, 1 - spec.clip_low), 1 + spec.clip_high)
         if spec.surrogate == "cispo":
             frozen = math.exp(row.trainer - row.old)  # a constant: no slope goes through it
@@ -156,6 +156,20 @@ def test_clipping_stops_only_gains(
     found, slopes, _ = run([row], GrpoSpec())
     assert found.item() == pytest.approx(loss)
     assert slopes.item() == pytest.approx(slope, abs=1e-12)
+
+
+def test_a_rejected_token_neither_moves_nor_is_moved_by_the_ratio_of_its_sample() -> None:
+    spec = GrpoSpec(ratio="sequence", clip_low=0.5, clip_high=0.5)
+    kept = [
+        Token(0, -0.9, -1.0, 1.0, 0.0, 0.0, 0.5, 1.0),
+        Token(0, -0.7, -1.0, 1.0, 0.0, 0.0, 0.5, 1.0),
+    ]
+    rejected = Token(0, -0.1, -9.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    alone, slopes, _ = run(kept, spec)
+    beside, slopes_beside, _ = run([*kept, rejected], spec)
+    assert alone.item() == pytest.approx(-math.exp(0.2))
+    assert beside.item() == pytest.approx(alone.item())
+    assert slopes_beside.tolist() == pytest.approx([*slopes.tolist(), 0.0])
 
 
 def test_totals_count_what_happened() -> None:

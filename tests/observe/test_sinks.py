@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from muarl.errors import SetupError
-from muarl.observe.sinks import Figures, Sinks
+from muarl.figures import Figures
+from muarl.observe.sinks import Sinks
 from muarl.observe.sinks.sink import figures_of
 from muarl.spec.sinks import SinkSpec
 from muarl.train.run_folder import RunFolder

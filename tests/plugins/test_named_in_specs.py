@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +12,7 @@ import pytest
 from plugin_kit import BOTH, PATIENT, Install
 from spec_files import RUN, said
 
+import muarl.plugins
 from muarl.errors import SpecError
 from muarl.spec import RunSpec, dump_spec, load_run, load_spec
 from muarl.spec.plugged import PluggedUser, versions_of
@@ -224,6 +227,88 @@ def test_a_schema_knows_what_is_installed_and_the_committed_ones_do_not(install:
     assert ours.is_valid({**run, "user": {"plugin": {"anybodys": {"x": 1}}}})
 
 
+ODD = """\
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from muarl.plugins import *
+
+
+def checked(value):
+    CHECK
+    return value
+
+
+class Part(Options):
+    \"\"\"A part.\"\"\"
+
+    name: str
+    \"\"\"Its name.\"\"\"
+
+
+class Odd(Options):
+    \"\"\"All sorts.\"\"\"
+
+    file: Path | None = None
+    \"\"\"A file.\"\"\"
+    day: date | None = None
+    \"\"\"A day.\"\"\"
+    pair: tuple[int, float] = (1, 2.0)
+    \"\"\"Two numbers.\"\"\"
+    parts: list[Part] = []
+    \"\"\"Parts.\"\"\"
+    version: float = 1.5
+    \"\"\"Of something.\"\"\"
+    number: Annotated[int, AfterValidator(checked)] = 1
+    \"\"\"A number.\"\"\"
+
+
+odd = UserPlugin(Odd, print)
+"""
+
+
+def test_options_may_be_of_types_that_json_writes_as_texts_and_lists(
+    folder: Path, install: Install, tmp_path: Path
+) -> None:
+    install(ODD.replace("CHECK", "pass"), "muarl.users: odd = odd")
+    given = (
+        "{file: a/b, day: '2026-03-01', pair: [3, 4], parts: [{name: x}], version: 2.5, number: 7}"
+    )
+    spec = load_run(run_with(folder, f"user: {{plugin: {{odd: {given}}}}}")).spec
+    assert spec.user.plugin is not None
+    options = spec.user.plugin.options.model_dump()
+    assert options["file"] == Path("a/b")
+    assert options["pair"] == (3, 4.0)
+    (tmp_path / "again.yaml").write_text(dump_spec(spec, defaults=True), encoding="utf-8")
+    assert load_spec(tmp_path / "again.yaml", RunSpec).spec == spec
+    assert RunSpec.model_validate(spec.model_dump(mode="json")) == spec
+    assert "A day." in schema_files(installed=True)["run.v1.json"]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("{day: tomorrow}", "5:28: 'day' is wrong: Input should be a valid date"),
+        ("{pair: [3]}", "5:29: missing field 1"),
+        ("{parts: [{name: x}, {nam: y}]}", "5:43: unknown field 'nam'; did you mean 'name'?"),
+        ("{file: 3}", "5:29: 'file' "),
+        (
+            "{number: 0}",
+            "5:16: 'plugin': the options of the user 'odd' of shop-plugins 0.1 raised",
+        ),
+    ],
+)
+def test_what_is_wrong_deep_in_options_has_its_place(
+    folder: Path, install: Install, given: str, problem: str
+) -> None:
+    install(ODD.replace("CHECK", "1 / value"), "muarl.users: odd = odd")
+    found = problems(folder, f"user: {{plugin: {{odd: {given}}}}}")
+    assert any(one.startswith(problem) for one in found), found
+
+
 def test_python_may_name_a_plug_in_with_its_own_options(install: Install) -> None:
     install(PATIENT, *BOTH)
     read = UserSpec(plugin={"patient": {"patience": 4}}).plugin
@@ -231,3 +316,16 @@ def test_python_may_name_a_plug_in_with_its_own_options(install: Install) -> Non
     again = UserSpec(plugin={"patient": read.options})
     assert again.plugin == read == PluggedUser("patient", read.options)
     assert hash(again.plugin) == hash(read)
+
+
+def test_the_module_for_packages_loads_neither_torch_nor_mcp() -> None:
+    heavy = ["torch", "transformers", "mcp", "aiohttp", "tokenizers", "renderers"]
+    code = f"import sys, muarl.plugins; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_public_name_is_there_and_none_twice() -> None:
+    names = muarl.plugins.__all__
+    assert len(set(names)) == len(names)
+    assert all(getattr(muarl.plugins, name).__doc__ for name in names if name != "Answer")

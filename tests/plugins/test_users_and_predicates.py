@@ -104,6 +104,32 @@ def test_check_says_who_provides_what(
         ]
 
 
+def test_check_tells_of_plug_ins_that_a_grid_names(
+    shop: Path, install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(PATIENT, *BOTH)
+    named(shop, "{scripted: {}}")
+    (shop / "grid.yaml").write_text(
+        "version: 1\nrun: run.yaml\npolicies: {idle: {trivial: do_nothing}}\n"
+        "users: {hers: {plugin: patient}}\n"
+    )
+    assert main(["check", str(shop / "grid.yaml"), "--offline"]) == 0
+    said = f"  user 'patient' is provided by shop-plugins 0.1 ({shop}/grid.yaml:4:24)"
+    assert said in capsys.readouterr().out.splitlines()
+
+
+def test_the_doctor_tells_which_are_installed_and_which_are_broken(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(PATIENT, *BOTH, "muarl.sinks: gone = nothing")
+    assert main(["doctor", "--json"]) in (0, 1)
+    found = json.loads(capsys.readouterr().out)["findings"]
+    of_plugins = {each["name"]: each for each in found if each["area"] == "plug-ins"}
+    assert of_plugins["user patient"]["words"] == "shop-plugins 0.1"
+    assert of_plugins["sink gone"]["state"] == "missing"
+    assert "has no attribute 'nothing'" in of_plugins["sink gone"]["words"]
+
+
 def test_a_run_and_its_episodes_keep_who_provided_what(
     shop: Path, install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from muarl.http.breaker import Breaker
 from muarl.http.retry import PassingFailure
 from muarl.policy import EngineLoad, GenerateRequest, Generation
 from muarl.policy.vllm_load import LoadReader
+from muarl.policy.vllm_message import AskedMessage
 from muarl.policy.vllm_server import VllmServerPolicy
 from muarl.testing.http_server import HTTP_FAULTS, HttpAnswer
 from muarl.testing.plan import FaultPlan
@@ -39,7 +40,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real sockets need real time: shorter waits, in the same proportions."""
     monkeypatch.setattr("muarl.http.retry._FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("muarl.policy.vllm_server._LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr("muarl.policy.vllm_message._LOOK_AGAIN_S", 0.02)
 
 
 def ask(dialogue: str = "d", **changes: Any) -> GenerateRequest:
@@ -265,8 +266,11 @@ class TestFaults:
             permit = resting.admit(anyio.current_time())
             assert permit is not None
             resting.failed(permit, anyio.current_time())
-            overdue = anyio.CancelScope(deadline=anyio.current_time() - 1)
-            await policy._wait(anyio.current_time(), {}, overdue, [])
+            overdue = AskedMessage(
+                policy.call, policy._fleet, policy._labels, lambda: 0, ask(), adapter=None
+            )
+            with pytest.raises(EpisodeTimeout, match=r"a message of the policy did not finish"):
+                await overdue.answered(timeout_s=-1)
             with pytest.raises(EpisodeTimeout, match=r"a message of the policy did not finish"):
                 await policy.generate(ask())
 

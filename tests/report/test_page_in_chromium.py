@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from browsing import choose, count, settled, text, until_there, visit, visit_view
 from headless_chromium import Page, chromium_page, require_chromium
 from synthetic_run import make_run
 
@@ -22,44 +23,6 @@ HOSTILE = (
     "{{script}} javascript:window.pwned=4 ${window.pwned=5} \u2028"
 )
 SHIFT = 8
-
-
-def visit(folder, look) -> dict[str, Any]:
-    """Open the report of a run and return what `look` noted, and what the page did."""
-
-    async def go() -> dict[str, Any]:
-        url = write_report(folder).as_uri()
-        async with chromium_page(url) as page:
-            await ready(page)
-            seen = await look(page)
-            seen |= {"complaints": page.complaints, "requests": page.requests, "url": url}
-            return seen
-
-    return anyio.run(go)
-
-
-async def ready(page: Page) -> None:
-    """The page has drawn its episodes, if it has any."""
-    await page.ask(
-        "(async () => { while (document.querySelector('.viewer') && !document.querySelector('[data-ready]'))"
-        " await new Promise(requestAnimationFrame); })()"
-    )
-
-
-async def settled(page: Page) -> None:
-    """What was clicked has been drawn."""
-    await page.ask(
-        "(async () => { while (document.querySelector('[aria-busy=true]'))"
-        " await new Promise(done => setTimeout(done, 10)); })()"
-    )
-
-
-async def count(page: Page, selector: str) -> int:
-    return await page.ask(f"document.querySelectorAll({json.dumps(selector)}).length")
-
-
-async def text(page: Page, selector: str) -> str:
-    return await page.ask(f"document.querySelector({json.dumps(selector)}).textContent")
 
 
 async def work_with(page: Page) -> dict[str, Any]:
@@ -368,39 +331,6 @@ def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, ki
     assert "null" not in seen["training"]
 
 
-def visit_view(folder, look) -> dict[str, Any]:
-    """As `visit`, of the page that `muarl view` serves."""
-
-    async def go() -> dict[str, Any]:
-        async with open_view(folder) as address, chromium_page(address) as page:
-            await page.ask(
-                "(async () => { while (!document.querySelector('[data-ready]'))"
-                " await new Promise(done => setTimeout(done, 20)); })()"
-            )
-            seen = await look(page)
-            seen |= {"complaints": page.complaints, "requests": page.requests, "url": address}
-            return seen
-
-    return anyio.run(go)
-
-
-async def choose(page: Page, name: str, value: str) -> list[str]:
-    """Set a filter; the rows that are left."""
-    await page.ask(
-        f"(() => {{ const f = document.querySelector('.filters [name={name}]'); f.value = {json.dumps(value)};"
-        " f.dispatchEvent(new Event(f.tagName === 'SELECT' ? 'change' : 'input')); })()"
-    )
-    await settled(page)
-    return await page.ask("[...document.querySelectorAll('.list .row')].map(r => r.className)")
-
-
-async def until_there(page: Page, selector: str) -> None:
-    await page.ask(
-        f"(async () => {{ while (!document.querySelector({json.dumps(selector)}))"
-        " await new Promise(done => setTimeout(done, 20)); })()"
-    )
-
-
 def test_the_served_page_runs_nothing_of_a_run_either(tmp_path):
     require_chromium()
     folder = make_run(tmp_path / "run", iterations=2, tasks=4, group=3, hostile=HOSTILE)
@@ -477,6 +407,43 @@ def test_a_link_opens_the_same_dialogues_side_by_side_again(tmp_path):
     assert anyio.run(both) == [[f"Dialogue {key}" for key in keys]] * 2
 
 
+def test_a_link_looks_for_the_same_episodes_again(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=3, group=2)
+    link = "#task=CANCEL-001&phase=train&iteration=1&order=longest&verdict=nonsense"
+
+    async def go(address: str) -> dict[str, Any]:
+        async with chromium_page(address + link) as page:
+            await until_there(page, "[data-ready]")
+            seen: dict[str, Any] = {
+                "rows": await page.ask(
+                    "[...document.querySelectorAll('.list .row')].map(r => r.textContent)"
+                ),
+                "form": await page.ask(
+                    "['task', 'phase', 'iteration', 'order', 'verdict'].map(n =>"
+                    " document.querySelector(`.filters [name=${n}]`).value)"
+                ),
+            }
+            await choose(page, "task", "cancel-002")
+            seen["link"] = await page.ask("location.hash")
+            await page.ask("(location.hash = '#phase=train&iteration=0')")
+            await settled(page)
+            seen["next"] = await count(page, ".list .row")
+            return seen
+
+    async def both() -> list[dict[str, Any]]:
+        async with open_view(folder) as address:
+            return [await go(address), await go(write_report(folder).as_uri())]
+
+    for seen in anyio.run(both):
+        assert len(seen["rows"]) == 2
+        assert all("cancel-001" in row and "iteration 1 #" in row for row in seen["rows"])
+        assert seen["form"] == ["CANCEL-001", "train", "1", "longest", ""]
+        assert "&phase=train&task=cancel-002&" in seen["link"]
+        assert "verdict" not in seen["link"]
+        assert seen["next"] == 6
+
+
 def test_several_runs_are_drawn_over_each_other_and_read_one_by_one(tmp_path):
     require_chromium()
     folders = [
@@ -531,3 +498,31 @@ def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
         return {"widest": max(await page.ask(wide))}
 
     assert visit(folder, look)["widest"] <= 390
+
+
+def test_on_paper_no_table_is_cut_and_nothing_is_folded_that_belongs_there(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)
+
+    async def look(page: Page) -> dict[str, Any]:
+        await page.resize(760, 1000)
+        await page.send("Emulation.setEmulatedMedia", media="print")
+        await page.ask("dispatchEvent(new Event('beforeprint'))")
+        wide = (
+            "[...document.querySelectorAll('#evaluations table, #users table, #summary table')]"
+            ".map(e => Math.ceil(e.getBoundingClientRect().right))"
+        )
+        folded = "[...document.querySelectorAll('#users details')].map(d => d.open)"
+        hidden = (
+            "['.theme', '.browse', '.downloads'].map(s => document.querySelector(s).offsetHeight)"
+        )
+        return {
+            "widest": max(await page.ask(wide)),
+            "open": await page.ask(folded),
+            "hidden": await page.ask(hidden),
+        }
+
+    seen = visit(folder, look)
+    assert seen["widest"] <= 760
+    assert seen["open"] == [True]
+    assert seen["hidden"] == [0, 0, 0]

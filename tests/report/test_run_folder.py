@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import struct
 
 import pytest
@@ -80,6 +83,54 @@ def test_a_resumed_runs_lines_replace_those_it_wrote_again(folder):
     assert [line["kl"] for line in lines["iteration"]] == [1, 3]
     assert [line["n"] for line in lines["eval"]] == [1, 2]
     assert [line["n"] for line in lines["validation"]] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "spec.resolved.yaml:1:"),
+        ("- a", "expected a run file, a mapping"),
+        ("a: &a [*a]", "spec.resolved.yaml:1:"),
+        ("a: " + "[" * 500 + "]" * 500, "spec.resolved.yaml:1:"),
+        (
+            "a0: &a0 [1, 2]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)),
+            "aliases expand",
+        ),
+    ],
+)
+def test_a_spec_that_is_none_is_named_and_expands_to_nothing_large(folder, text, words):
+    (folder / "spec.resolved.yaml").write_text(text)
+    with pytest.raises(RecordError, match=re.escape(words)):
+        read_run_folder(folder)
+
+
+def test_a_character_that_json_writes_as_two_escapes_is_one(folder):
+    (folder / "spec.resolved.yaml").write_text('domain: "\\ud83d\\udc69"\n')
+    assert read_run_folder(folder).spec["domain"] == "\U0001f469"
+
+
+def test_a_folder_whose_name_is_no_text_has_one_that_a_page_can_hold(folder, tmp_path_factory):
+    odd = tmp_path_factory.mktemp("odd") / os.fsdecode(b"bad\xff")
+    shutil.copytree(folder, odd)
+    assert read_run_folder(odd).name == "bad\ufffd"
+
+
+def test_what_a_grid_and_perturbations_left_is_told_apart(folder):
+    (folder / "metrics.jsonl").write_text(
+        '{"kind": "observed", "policy": "a", "user": "u", "messages": 1}\n'
+        '{"kind": "observed", "policy": "b", "user": "u", "messages": 2}\n'
+        '{"kind": "perturbed", "name": "noise", "temperature": 1, "n": 1}\n'
+        '{"kind": "perturbed", "name": "tools", "temperature": 1, "n": 2}\n'
+        '{"kind": "users", "policy": "a", "user": "u", "dialogues": 1}\n'
+        '{"kind": "users", "phase": "final", "temperature": 1, "dialogues": 2}\n'
+        '{"kind": "users", "phase": "final", "temperature": 1, "dialogues": 3}\n'
+    )
+    read = read_run_folder(folder)
+    assert [line["messages"] for line in read.lines["observed"]] == [1, 2]
+    assert [line["n"] for line in read.lines["perturbed"]] == [1, 2]
+    assert [line["dialogues"] for line in read.lines["users"]] == [1, 3]
+    assert read.notices == []
 
 
 def test_lines_of_an_unknown_kind_are_counted_and_said(folder):

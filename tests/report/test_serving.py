@@ -15,6 +15,7 @@ from yarl import URL
 
 from muarl.cli import main
 from muarl.errors import RecordError, SetupError
+from muarl.record import read_journal
 from muarl.record.journal import JournalWriter
 from muarl.report.index import EpisodeIndex, Query
 from muarl.report.serving import open_view
@@ -104,6 +105,34 @@ def test_odd_requests_are_refused_and_the_next_is_answered(run, asked):
             assert (await ask("run"))[0] == 200
 
     anyio.run(go)
+
+
+def test_an_episode_is_opened_before_all_of_the_journal_is_read(run, monkeypatch):
+    monkeypatch.setattr("muarl.report.index.AT_ONCE", 2)
+    key = list(read_journal(run / "episodes.journal"))[-1].key
+
+    async def go() -> tuple[int, int]:
+        async with open_view(run) as address, aiohttp.ClientSession() as session:
+            found = await session.get(address + "episode", params={"id": str(key)})
+            missing = await session.get(address + "episode", params={"id": "train/0/none/0"})
+            return found.status, missing.status
+
+    assert anyio.run(go) == (200, 404)
+
+
+@pytest.mark.parametrize("torn", [1, 40])
+def test_a_journal_with_a_torn_tail_is_read_to_its_end(tmp_path, torn):
+    folder = make_run(tmp_path / "run", iterations=1, tasks=2, group=1)
+    journal = folder / "episodes.journal"
+    journal.write_bytes(journal.read_bytes()[:-torn])
+
+    async def go() -> Any:
+        async with asking(folder) as ask:
+            return json.loads((await ask("run"))[2])
+
+    with_tail = anyio.run(go)
+    assert (with_tail["progress"], with_tail["problem"]) == (1.0, "")
+    assert with_tail["facets"]["total"] == len(list(read_journal(journal)))
 
 
 def test_it_listens_on_the_loopback_only_and_closes(run):

@@ -308,6 +308,26 @@ def test_what_a_value_may_have_to_be(spec: dict[str, Any], score: float, reason:
     assert found({"world": spec}, world=SENT) == (score, reason)
 
 
+@pytest.mark.parametrize(
+    ("value", "worst", "best", "score"),
+    [(0.25, 0, 1, 0.25), (0, -1, 1, 0.5), (3, 10, 2, 0.875), (7, 0, 1, 1.0), (-7, 0, 1, 0.0)],
+)
+def test_a_number_is_as_good_as_its_way_from_the_worst_to_the_best(
+    value: float, worst: float, best: float, score: float
+) -> None:
+    spec = {"scaled": {"path": "sum", "worst": worst, "best": best}}
+    told = f"sum is {value:g}, from {worst:g} to {best:g}"
+    assert found(spec, world=BASE.fork({"sum": value})) == (score, told)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, {}])
+def test_what_is_no_number_is_no_score_but_the_authors_error(value: Any) -> None:
+    with pytest.raises(RewardError, match=r"sum is .*, which is no number"):
+        found({"scaled": {"path": "sum"}}, world=BASE.fork({"sum": value}))
+    with pytest.raises(RewardError, match="sum is absent, which is no number"):
+        found({"scaled": {"path": "sum"}})
+
+
 def test_a_path_that_is_gone_has_changed() -> None:
     gone = BASE.fork()
     del gone["orders"]["W1"]

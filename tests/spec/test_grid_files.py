@@ -54,7 +54,7 @@ def test_a_grid_is_known_by_its_fields_and_compares_with_what_the_gain_began_wit
         (
             "{trivial: do_nothing}",
             "{}",
-            "6:9: 'idle': give exactly one of model, cold_start, expert, chat and trivial",
+            "6:9: 'idle': give exactly one of model, cold_start, expert, chat, trivial and plugin",
         ),
     ],
 )

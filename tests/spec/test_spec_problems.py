@@ -137,7 +137,7 @@ def test_sound_files_load(folder: Path) -> None:
             "run",
             "model:",
             "engine: {vllm: {}, embedded: {}}\nmodel:",
-            "3:9: 'engine': give exactly one of embedded, vllm and vllm_server",
+            "3:9: 'engine': give exactly one of embedded, vllm, vllm_server and plugin",
         ),
         (
             "tasks",
@@ -158,7 +158,7 @@ def test_sound_files_load(folder: Path) -> None:
             "  - gold_world",
             (
                 "38:5: item 1 of 'reward' must be a mapping, got 'gold_world'; write a mapping with "
-                "the keys gold_world, world, sql, called, never_called, said, "
+                "the keys gold_world, world, scaled, sql, called, never_called, said, "
                 "never_said, count, confirmed, preceded, judge, python, plugin, all, any, share, "
                 "not, weighted"
             ),
@@ -177,7 +177,7 @@ def test_sound_files_load(folder: Path) -> None:
             "  - gold_world: true",
             "  - {gold_world: true, said: {text: x}}",
             (
-                "38:5: item 1 of 'reward': give exactly one of gold_world, world, sql, called, "
+                "38:5: item 1 of 'reward': give exactly one of gold_world, world, scaled, sql, called, "
                 "never_called, said, never_said, count, confirmed, preceded, judge, python, "
                 "plugin, all, any, share, not, weighted; got gold_world, said"
             ),

@@ -17,10 +17,11 @@ from muarl.kernel.step import Trainer
 from muarl.record import EpisodeKey
 from muarl.scheduler import Group
 from muarl.spec import GrpoSpec
+from muarl.spec.grpo import CorrectionSpec
 from muarl.spec.kernel import KernelSpec
 from muarl.testing.episodes import build_episode, build_key
 from muarl.train.grpo import TrainingSet
-from muarl.train.learning import Learned, Learner
+from muarl.train.learning import Learned, Learner, figures_of
 
 
 def a_bit_off(model: PreTrainedModel) -> PreTrainedModel:
@@ -87,6 +88,24 @@ def test_entropy_and_k1_have_a_slope_of_their_own_at_the_reference() -> None:
     for other in ({"entropy_coef": 0.01}, {"kl_estimator": "k1"}):
         pupil = Pupil(kl_coef=0.1, **other)
         assert len(pupil.learn(0.0, 0.0).updates) == 1
+
+
+def test_an_update_of_which_all_is_rejected_moves_nothing_and_is_an_alarm() -> None:
+    pupil = Pupil(weight_decay=0.1)
+    pupil.learn(1.0, -1.0)  # so that there is a momentum
+    narrow = CorrectionSpec(truncate=None, reject_below=1 - 1e-6, reject_above=1 + 1e-6)
+    pupil.learner = Learner(
+        pupil.trainer,
+        lambda: nullcontext(pupil.model),
+        pupil.spec.model_copy(update={"correction": narrow}),
+        temperature=1.0,
+    )
+    before, made = pupil.weights(), pupil.trainer.num_updates
+    learned = pupil.learn(1.0, -1.0, iteration=1)
+    assert pupil.moved(before) == 0.0
+    assert pupil.trainer.num_updates == made
+    (alarm,) = (a for a in figures_of(learned, pupil.spec)["alarms"] if "rejected" in a)
+    assert alarm.startswith("1 of 1 updates learned nothing: grpo.correction rejected every token")
 
 
 def test_turns_of_one_episode_that_differ_are_a_signal() -> None:

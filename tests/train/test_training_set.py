@@ -45,6 +45,10 @@ def test_a_divergence_in_the_loss_concerns_all_groups_and_one_in_the_reward_does
     assert training_set(equal, GrpoSpec(kl_coef=0.1, kl_in="reward")).advantages == []
 
 
+def test_an_entropy_in_the_loss_concerns_all_groups() -> None:
+    assert training_set([group([1.0, 1.0])], GrpoSpec(entropy_coef=0.1)).advantages == [0.0, 0.0]
+
+
 def test_penalties_are_taken_before_the_baseline() -> None:
     equal = group([1.0, 1.0])
     penalties = {equal.episodes[0].key: 0.5}

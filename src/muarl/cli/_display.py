@@ -22,7 +22,7 @@ from rich.text import Text
 from muarl.cli._printable import printable
 from muarl.cli._standing import Course, Phase, Standing
 from muarl.cli._status import status
-from muarl.cli._telling import remark
+from muarl.cli._telling import tell
 
 _SECONDS_PER_LINE = 10.0
 _MIN_PAUSE_S = 0.5
@@ -110,7 +110,6 @@ class PlainProgress:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        self._started = time.monotonic()
         self._said = 0.0
         self._phase = Phase("", 0)
 
@@ -131,7 +130,7 @@ class PlainProgress:
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
-        remark(f"[{self._said - self._started:6.1f} s] {text}")
+        tell(text)
 
 
 @contextmanager

@@ -93,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
     """
     try:
         run_file = None
+        beside: list[Located[Any]] = []  # what is named with the domain, and may name plug-ins
         first, *overlays = args.spec
         if args.fix:
             _fix(args.spec)
@@ -104,21 +105,24 @@ def run(args: argparse.Namespace) -> int:
                 return 0
         if not first.is_dir() and kind_of(first) == "run":
             run_file = run_of(args)
+            beside = [run_file]
         elif not first.is_dir() and kind_of(first) == "synth":
             synth = load_synth(*args.spec, settings=args.settings)
             run_file = Located(synth.spec.as_run(synth.path.parent), synth.path, synth.root)
+            beside = [synth]
         else:
             if not first.is_dir() and kind_of(first) == "grid":
                 grid = load_grid(first)
                 run_file = load_run(grid.resolve(grid.spec.run))
+                beside = [grid, run_file]
             if overlays or args.settings:
                 what = f"{first} is no run file; only a run or synth file has something over it"
                 remark(f"muarl check: error: {what}")
                 return 2
         named = first if run_file is None else run_file.resolve(run_file.spec.domain)
         if named.is_file() and kind_of(named) == "suite":
-            return _suite(load_suite_spec(named), run_file, args)
-        return _domain(load_domain_spec(named), run_file, args)
+            return _suite(load_suite_spec(named), run_file, beside, args)
+        return _domain(load_domain_spec(named), run_file, beside, args)
     except SpecError as error:
         if not args.json:
             raise
@@ -128,15 +132,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _domain(
-    located: Located[DomainSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+    located: Located[DomainSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    args: argparse.Namespace,
 ) -> int:
     if args.offline:
-        return _offline(located, run_file, as_json=args.json)
-    return _prove(located, run_file, args.limit, args.fuzz, as_json=args.json)
+        return _offline(located, run_file, beside, as_json=args.json)
+    return _prove(located, run_file, beside, args.limit, args.fuzz, as_json=args.json)
 
 
 def _suite(
-    located: Located[SuiteSpec], run_file: Located[RunSpec] | None, args: argparse.Namespace
+    located: Located[SuiteSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    args: argparse.Namespace,
 ) -> int:
     """One domain after another, and then the run that they are for."""
     if run_file is not None:
@@ -145,7 +155,7 @@ def _suite(
     domains = {path: load_domain_spec(path) for path in paths.values()}
     splits = {name: splits_of(domains[path]) for name, path in paths.items()}
     located.refuse(member_findings(located.spec, splits))
-    code = max([_domain(domain, None, args) for domain in domains.values()])
+    code = max([_domain(domain, None, [located, *beside], args) for domain in domains.values()])
     if run_file is not None and code == 0 and not args.offline:
         from muarl.suite import load_domain_of
         from muarl.train.run_domain import refuse_unfit
@@ -172,7 +182,11 @@ def _fix(paths: Sequence[Path]) -> None:
 
 
 def _offline(
-    located: Located[DomainSpec], run_file: Located[RunSpec] | None, *, as_json: bool
+    located: Located[DomainSpec],
+    run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
+    *,
+    as_json: bool,
 ) -> int:
     files = load_task_files(located)
     if run_file is not None:
@@ -180,7 +194,7 @@ def _offline(
     if problems := _of_speech(located, files):
         raise SpecError(problems)
     tasks = sum(len(file.spec.tasks) for file in files)
-    named = named_plugins([located, *filter(None, [run_file]), *files])
+    named = named_plugins([located, *beside, *files])
     if as_json:
         said = {"domain": located.spec.id, "sound": True, "findings": []}
         answer(json.dumps({**said, "plugins": plugins_as_json(named)}))
@@ -208,6 +222,7 @@ def _of_speech(located: Located[DomainSpec], files: Sequence[Located[TasksFile]]
 def _prove(
     located: Located[DomainSpec],
     run_file: Located[RunSpec] | None,
+    beside: Sequence[Located[Any]],
     limit: int | None,
     fuzz: int,
     *,
@@ -258,7 +273,7 @@ def _prove(
     if run_file is not None and proof.sound:
         refuse_unfit(run_file, domain)
     tasks = [task for split in proof.tasks for task in domain.tasks(split)]
-    named = named_plugins([located, *filter(None, [run_file])], tasks)
+    named = named_plugins([located, *beside], tasks)
     if as_json:
         answer(json.dumps({**_as_json(proof), "plugins": plugins_as_json(named)}))
     else:

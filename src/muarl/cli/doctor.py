@@ -31,8 +31,9 @@ def run(args: argparse.Namespace) -> int:
     """Look, and say what is there; 1 if something is wrong."""
     from muarl.doctor.extras import extras
     from muarl.doctor.machine import machine
+    from muarl.doctor.plugins import plugins
 
-    found = [*machine(Path()), *extras()]
+    found = [*machine(Path()), *extras(), *plugins()]
     if args.spec:
         import anyio
 

@@ -2,7 +2,8 @@
 
 It is an order desk with a tool that looks and one that writes, scripted users, tasks, a reward, an
 expert, and a run that trains a tiny model. The templates differ in what the tools are: functions in
-Python, SQL, or a program of its own that speaks MCP, as published servers do.
+Python, SQL, or a program of its own that speaks MCP, as published servers do. The template `gymnasium` is
+no desk but an environment in Gymnasium's form.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ TEMPLATES = {
     "python": ("shared", "generated", "python"),
     "sql": ("shared", "sql"),
     "server": ("shared", "generated", "server"),
+    "gymnasium": ("gymnasium",),
 }
 """Template to the folders of `muarl/templates` whose files it is made of."""
 
@@ -35,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name", type=_name, metavar="NAME", help="the domain's name, and that of its new folder"
     )
     parser.add_argument(
-        "--template", choices=TEMPLATES, default="python", help="what the tools are (%(default)s)"
+        "--template",
+        choices=TEMPLATES,
+        default="python",
+        help="what the tools are, or an environment in their place (%(default)s)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace files of a folder that is there already"

@@ -18,6 +18,7 @@ import msgspec
 
 from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
+from muarl.cli._printable import in_one_line
 from muarl.cli._stored import domain_of, stored_episodes
 from muarl.errors import RecordError, SetupError
 from muarl.evaluate.statistics import Interval
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     for line in _table(columns):
         answer(line)
     for name, corpus in columns.items():
-        for line in _beside(name, corpus):
+        for line in _beside(in_one_line(name), corpus):
             answer(line)
     return 0
 
@@ -128,14 +129,15 @@ def _table(columns: Mapping[str, Corpus]) -> Iterator[str]:
     heads = [f"{m.dialogues} on {m.tasks} tasks" for m in (c.measured for c in columns.values())]
     faults = [f"{c.measured.faults} ({c.measured.user_faults} users')" for c in columns.values()]
     rewards = [_number(corpus.measured.reward) for corpus in columns.values()]
-    rows = [list(columns), heads, faults, rewards, *cells.values()]
+    names = [in_one_line(name) for name in columns]  # of people's files, and anything
+    rows = [names, heads, faults, rewards, *cells.values()]
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
 
     def line(name: str, row: Sequence[str]) -> str:
         padded = [cell.ljust(w) for cell, w in zip(row, widths, strict=True)]
         return "  ".join([name.ljust(width), *padded]).rstrip()
 
-    yield line("", list(columns))
+    yield line("", names)
     yield line("dialogues", heads)
     yield line("faults", faults)
     yield line("reward", rewards)

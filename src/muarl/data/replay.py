@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from muarl.data.stored import StoredTasks, judged_again
+from muarl.environments import whose_calls
 from muarl.errors import EpisodeError, RecordError, SpecError
-from muarl.messages import ToolCall, ToolResult
+from muarl.messages import Message, ToolCall, ToolResult
 from muarl.record import Episode, PredicateResult
 from muarl.spec import RewardFile, TaskSpec
 from muarl.spec.calls import Who
@@ -124,7 +125,8 @@ async def _replay(
         changes = _changes(episode.start, diff(declared, initial), "initial")
         if found := next(changes, None):
             return (initial, world), found
-        for what, who, calls, results in _called(episode):
+        for what, who, calls, results, message in _called(episode):
+            whose_calls.set(message)
             if calls and who not in sides:
                 gone = f"{what}, {calls[0].name}: the domain has no `device` any more"
                 return (initial, world), gone
@@ -134,17 +136,18 @@ async def _replay(
     return (initial, world), different
 
 
-_Called = tuple[str, Who, Sequence[ToolCall], Sequence[ToolResult]]
-"""Where in the dialogue, who called, what, and what was answered."""
+_Called = tuple[str, Who, Sequence[ToolCall], Sequence[ToolResult], Message | None]
+"""Where in the dialogue, who called, what, what was answered, and the policy's message that called."""
 
 
 def _called(episode: Episode) -> Iterator[_Called]:
     """All calls of an episode, in the order in which they were made."""
-    yield "opening", "user", episode.opening.calls, episode.opening.results
+    yield "opening", "user", episode.opening.calls, episode.opening.results, None
     for number, turn in enumerate(episode.turns):
-        yield f"turn {number}", "agent", turn.calls, turn.results
+        yield f"turn {number}", "agent", turn.calls, turn.results, turn.message
         if turn.reply is not None:
-            yield f"turn {number}, the user", "user", turn.reply.calls, turn.reply.results
+            reply = turn.reply
+            yield f"turn {number}, the user", "user", reply.calls, reply.results, None
 
 
 async def _again(

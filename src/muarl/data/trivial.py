@@ -6,12 +6,20 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from muarl.domain import Agent, Domain
 from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.spec import DomainSpec
 
 TRIVIAL = ("do_nothing", "refuse_all", "transfer_at_once", "random_write", "empty_reply")
 """Names of the trivial policies of every domain."""
+
+_SAID = tuple(Message("assistant", text) for text in ("Done.", "0", "1", "yes", "no", "a"))
+"""What is said where nothing is known to be an action."""
+
+OF_ENVIRONMENT = ("do_nothing", "empty_reply", "random_action")
+"""Those where an environment answers; the last draws among what is known to be an action there."""
 
 ASK_FOR_EVERYTHING = "ask_for_everything"
 """One more, where the user can act: it has her do all there is to do, whatever is wrong."""
@@ -88,8 +96,39 @@ class AskForEverything:
         return Message(role="assistant", content=said)
 
 
+class RandomAction:
+    """Says or calls any of some messages."""
+
+    def __init__(self, actions: Sequence[Message], rng: random.Random) -> None:
+        self._actions = actions
+        self._rng = rng
+        self._turn = 0
+
+    def act(self, history: Sequence[Message]) -> Message:
+        del history
+        self._turn += 1
+        return numbered(self._rng.choice(self._actions), self._turn)
+
+
+def actions_of(domain: Domain) -> Sequence[Message]:
+    """Messages that may be actions of a domain's environment."""
+    known = domain.environments.actions if domain.environments is not None else ()
+    return known or _SAID
+
+
+def numbered(message: Message, turn: int) -> Message:
+    """The same, with ids of its calls that no other turn has."""
+    calls = tuple(
+        structs.replace(call, id=f"call_{turn}_{index}")
+        for index, call in enumerate(message.tool_calls)
+    )
+    return structs.replace(message, tool_calls=calls)
+
+
 def trivial_policies(spec: DomainSpec) -> tuple[str, ...]:
     """Names of the trivial policies of a domain."""
+    if spec.environment is not None:
+        return OF_ENVIRONMENT
     acts = spec.user is not None and bool(spec.user.actions)
     return (*TRIVIAL, ASK_FOR_EVERYTHING) if acts else TRIVIAL
 
@@ -108,6 +147,7 @@ def trivial_agent(
         "transfer_at_once": CallOnce(spec.terminal[0]) if spec.terminal else DoNothing(),
         "random_write": RandomWrite([tool for tool in tools if tool.name in spec.writes], rng),
         "empty_reply": EmptyReply(),
+        "random_action": RandomAction(actions_of(domain), rng),
         ASK_FOR_EVERYTHING: AskForEverything(spec.user.understands if spec.user else {}),
     }
     return agents[name]

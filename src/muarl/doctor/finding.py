@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True):
     """What was looked at, how it is, and what to do.
 
     Attributes:
-        area: `machine`, `extras`, or `run`.
+        area: `machine`, `extras`, `plug-ins`, or `run`.
         name: What was looked at, such as `disk` or `lora`.
         state: How it is.
         words: What was seen.

@@ -98,7 +98,8 @@ def grpo_loss(
         owners: [N] number of the sample of each token, from 0, in order.
         spec: The pieces.
     """
-    log_ratio = log_ratios(logprobs - terms.old_logprobs, owners, spec.ratio)
+    kept = terms.shares != 0
+    log_ratio = log_ratios(logprobs - terms.old_logprobs, owners, spec.ratio, kept)
     ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     loss = surrogate(ratio, terms.advantages, logprobs, spec)
     if terms.importance is not None:
@@ -130,21 +131,28 @@ def grpo_loss(
     return (loss * terms.shares).sum(), totals
 
 
-def log_ratios(gaps: Tensor, owners: Tensor, level: str) -> Tensor:
+def log_ratios(gaps: Tensor, owners: Tensor, level: str, kept: Tensor | None = None) -> Tensor:
     """Log of the probability ratio at each token, of the token or of its sample.
 
-        token     gap                           (PPO, arXiv 1707.06347)
-        sequence  mean of the sample's gaps     (GSPO, arXiv 2507.18071, equation 7)
+        token     gap                               (PPO, arXiv 1707.06347)
+        sequence  mean of the sample's kept gaps    (GSPO, arXiv 2507.18071, equation 7)
+
+    A token that was rejected is in no mean: it would move, and be moved by, the ratio of the others.
+
+        gaps [0.2, 0.4, 9.0] of one sample, the last rejected   ->   sequence [0.3, 0.3, 0.3]
 
     Args:
         gaps: [N] trainer - old log-probs.
         owners: [N] number of each token's sample.
         level: `token` or `sequence`.
+        kept: [N] whether each token counts; None is all of them.
     """
     if level == "token":
         return gaps
-    counts = torch.bincount(owners)
-    means = gaps.new_zeros(len(counts)).index_add(0, owners, gaps) / counts.clamp(min=1)
+    kept = torch.ones_like(owners, dtype=torch.bool) if kept is None else kept
+    sums = gaps.new_zeros(int(owners.max()) + 1)
+    counts = sums.index_add(0, owners, kept.to(gaps))
+    means = sums.index_add(0, owners, gaps.where(kept, 0.0)) / counts.clamp(min=1)
     return means[owners]
 
 

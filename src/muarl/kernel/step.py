@@ -192,7 +192,8 @@ class Trainer:
             advantages: One per sample, or one for each of its sampled tokens; None (a fault) leaves
                 the sample out altogether.
             spec: The pieces of the loss.
-            lr: Learning rate; None only looks, and moves nothing.
+            lr: Learning rate; None only looks, and moves nothing. So does an update of which every token is
+                rejected.
             temperature: The sampler's.
             reference_logprobs: Like the samples' log-probs, under the reference policy.
             old_logprobs: Likewise, under this model's weights before the iteration's first update;
@@ -222,6 +223,8 @@ class Trainer:
         if spec.correction is not None and old is not None:
             correction = importance_correction(old, sampler, spec.correction)
             counts = correction.kept
+            if not any(map(any, counts)):
+                lr = None  # an optimizer would go on by its momentum, and a decay of weights
         shares = token_shares(
             counts,
             aggregation=spec.aggregation,

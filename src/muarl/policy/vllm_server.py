@@ -1,10 +1,7 @@
 """The policy on vLLM servers (`vllm serve`), one or several, over HTTP.
 
-Owns: which endpoint gets a message, retries, deadlines, weight syncs, and what is looked at before
-the first message. Does not own: the servers' processes; text. Token ids go in and come out.
-
-A message has no effect on any world, so it is sent again, to the same endpoint or another, until
-its deadline. A cancelled call closes its connection, upon which vLLM aborts the request.
+Owns: weight syncs, and what is looked at before the first message. Does not own: the servers'
+processes; text; how a message comes to its answer, which is `vllm_message`'s. Token ids go in and come out.
 
 Runs on asyncio and on trio. Invariants, those marked with a test on a real server:
   1. log-probs are those of the distribution sampled from, temperature included (real);
@@ -16,50 +13,32 @@ Runs on asyncio and on trio. Invariants, those marked with a test on a real serv
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import anyio
 import anyio.to_thread
-import msgspec
 
-from muarl.errors import EpisodeTimeout, PolicyError, SetupError, WeightSyncError
-from muarl.http.breaker import Permit
-from muarl.http.call import Call, Refused, call, reported
+from muarl.errors import EpisodeTimeout, SetupError, WeightSyncError
+from muarl.http.call import Call, call
 from muarl.http.key import ApiKey
-from muarl.http.retry import Backoff, PassingFailure, shortly, wait_of
 from muarl.http.transport import connections
 from muarl.own_folder import own_folder
 from muarl.policy.fleet import Endpoint, Fleet
 from muarl.policy.logprob_probe import HALF_TOLERANCE, LogprobProbe
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation
 from muarl.policy.vllm_load import LoadReader
+from muarl.policy.vllm_message import AskedMessage
 from muarl.policy.vllm_process import nothing_outlives_us, tmpfs
-from muarl.policy.vllm_served_adapters import ServedAdapter, ServedAdapters
+from muarl.policy.vllm_served_adapters import ServedAdapters
 from muarl.policy.vllm_start import HOW_TO_ADAPT, HOW_TO_SYNC, look_at_all
 from muarl.policy.vllm_sync import Push, WeightSync, from_disk, gap_of
-from muarl.policy.vllm_versions import split_versions
 from muarl.policy.vllm_weights import prepare_weights
-from muarl.policy.vllm_wire import (
-    GENERATE,
-    Sampled,
-    generate_body,
-    message_id,
-    read_sampled,
-)
 from muarl.policy.weight_labels import WeightLabels
-
-_LOOK_AGAIN_S = 0.5
-"""How often a message without an endpoint looks for one."""
-_LABEL_CHARS = 80
-_NOT_FOUND = 404
-_log = logging.getLogger(__name__)
 
 
 class VllmServerPolicy:
@@ -180,19 +159,11 @@ class VllmServerPolicy:
         await self._held.__aexit__(exc_type, exc, traceback)
 
     async def generate(self, request: GenerateRequest) -> Generation:
-        request_id = message_id(request)
-        failures: list[str] = []
-        with (
-            self._adapters.newest() as adapter,
-            anyio.move_on_after(self._timeout_s) as deadline,
-        ):
-            body = generate_body(request, request_id, adapter and adapter.name)
-            generation = await self._until_answered(
-                request.dialogue, request_id, body, adapter, deadline, failures
+        with self._adapters.newest() as adapter:
+            message = AskedMessage(
+                self._call, self._fleet, self._labels, lambda: self._version, request, adapter
             )
-            return generation if adapter is None else _all_of(generation, adapter.version)
-        tried = f" (last try: {failures[-1]})" if failures else ""
-        raise EpisodeTimeout(f"a message of the policy{tried}", self._timeout_s)
+            return await message.answered(self._timeout_s)
 
     async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float:
         """Put the safetensors of a folder into the running servers.
@@ -295,101 +266,6 @@ class VllmServerPolicy:
             return await gap_of(self._call, self._fleet.endpoints, probe, model)
         raise EpisodeTimeout("the log-probs of fixed tokens", self._sync_timeout_s)
 
-    async def _until_answered(
-        self,
-        dialogue: str,
-        request_id: str,
-        body: bytes,
-        adapter: ServedAdapter | None,
-        deadline: anyio.CancelScope,
-        failures: list[str],
-    ) -> Generation:
-        """Ask until it goes well; what goes wrong on the way is added to `failures`."""
-        backoff = Backoff()
-        barred: dict[Endpoint, float] = {}  # until when
-        while True:
-            now = anyio.current_time()
-            barred = {endpoint: until for endpoint, until in barred.items() if until > now}
-            chosen = self._fleet.choose(dialogue, now, barred)
-            if chosen is None:
-                await self._wait(now, barred, deadline, failures)
-                continue
-            endpoint, permit = chosen
-            try:
-                return await self._ask(endpoint, permit, request_id, body, adapter)
-            except PassingFailure as failure:
-                endpoint.last_failure = f"{endpoint.url} {failure}"
-                failures.append(endpoint.last_failure)
-                barred[endpoint] = anyio.current_time() + wait_of(failure, backoff)
-
-    async def _wait(
-        self,
-        now: float,
-        barred: dict[Endpoint, float],
-        deadline: anyio.CancelScope,
-        failures: list[str],
-    ) -> None:
-        """Wait until an endpoint may be asked, or for a moment if that is not known."""
-        well = [endpoint for endpoint in self._fleet.endpoints if not endpoint.is_stale]
-        if not well:
-            raise PolicyError(
-                f"no vLLM server holds version {self._version} of the weights"
-                + (f" (last try: {failures[-1]})" if failures else "")
-            )
-        if min(barred.get(endpoint, -inf) for endpoint in well) > deadline.deadline:
-            raise PolicyError(
-                f"the vLLM server at {failures[-1]}; the next try would come after the "
-                f"{self._timeout_s:g} s that a message may take"
-            )
-        if not failures:  # of this message: it found all endpoints left alone, and says why
-            failures += [well[0].last_failure] if well[0].last_failure else []
-        wait_s = min(
-            max(barred.get(endpoint, now) - now, endpoint.breaker.wait_s(now)) for endpoint in well
-        )
-        await anyio.sleep(min(wait_s, _LOOK_AGAIN_S))
-
-    async def _ask(
-        self,
-        endpoint: Endpoint,
-        permit: Permit,
-        request_id: str,
-        body: bytes,
-        adapter: ServedAdapter | None,
-    ) -> Generation:
-        """Ask one endpoint once, and tell its breaker how that went."""
-        required, version = self._labels.required, self._version
-        try:
-            with reported(endpoint.breaker, permit):
-                answer = await self._call("POST", endpoint.url + GENERATE, body)
-                sampled = read_sampled(answer, request_id)
-        except Refused as refusal:
-            if adapter is not None and adapter.name in str(refusal):
-                endpoint.is_stale = True
-                raise PassingFailure(
-                    "does not know the adapters it was given; started anew?"
-                ) from refusal
-            if refusal.status == _NOT_FOUND:
-                # The route was there a moment ago: a proxy's word, or the answer to another request.
-                raise PassingFailure(str(refusal)) from refusal
-            raise PolicyError(
-                f"the vLLM server at {endpoint.url} refused a message: it {refusal}"
-            ) from refusal
-        self._refuse_old_weights(endpoint, sampled, required)
-        first, switches = split_versions(sampled.spans, self._labels.version, unlabelled=version)
-        return Generation(
-            sampled.token_ids, sampled.logprobs, sampled.finish_reason, first, switches
-        )
-
-    def _refuse_old_weights(self, endpoint: Endpoint, sampled: Sampled, required: int) -> None:
-        labels = [label for label, _, _ in sampled.spans]
-        are_known = all(map(self._labels.knows, labels))
-        if labels and not (are_known and self._labels.is_enough(labels[-1], required)):
-            endpoint.is_stale = True
-            label = shortly(labels[-1], _LABEL_CHARS)
-            _log.warning("no more samples from %s: its weights are %r", endpoint.url, label)
-        if endpoint.is_stale:
-            raise PassingFailure("samples with other weights than it was given; started anew?")
-
     def require_weight_sync(self) -> None:
         """See to it before anything is trained.
 
@@ -412,8 +288,3 @@ class VllmServerPolicy:
                 f"the vLLM servers take no adapters; start them with `{HOW_TO_ADAPT}`, N at least "
                 "model.lora.rank"
             )
-
-
-def _all_of(generation: Generation, version: int) -> Generation:
-    """A message that one adapter sampled from first to last: the server's labels know none."""
-    return msgspec.structs.replace(generation, policy_version=version, switches=())

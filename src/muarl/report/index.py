@@ -70,7 +70,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         persona: Who the user was.
         user: Which of the run's users.
         tool: Called at least once.
-        task: The whole id.
+        task: A part of its id, in lower or upper case.
         iteration: Of the rollouts.
         above: "above", "below" or "level": its reward against its group's mean.
         least: Reward at least.
@@ -110,6 +110,7 @@ class EpisodeIndex:
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _TABLE)
         self._end = 0
         self._count = 0
+        self._read_to = 0
         self._facets: tuple[int, dict[str, Any]] = (-1, {})
 
     def close(self) -> None:
@@ -125,11 +126,12 @@ class EpisodeIndex:
         """
         if not self._journal.exists():
             return False
-        if self._journal.stat().st_size < self._end:  # another run began in the same folder
+        size = self._journal.stat().st_size
+        if size < self._end:  # another run began in the same folder
             with self._lock:
                 self._db.execute("DELETE FROM episodes")
                 self._db.execute("DELETE FROM texts")
-                self._end = self._count = 0
+                self._end = self._count = self._read_to = 0
                 self._facets = (-1, {})
         taken: list[Stored] = []
         for stored in read_stored(self._journal, after=self._end):
@@ -137,6 +139,7 @@ class EpisodeIndex:
             if len(taken) == AT_ONCE:
                 break
         if not taken:
+            self._read_to = size  # what may follow the last whole record is being written, or torn
             return False
         texts = [(str(s.episode.key), text_of(dialogue_form(s.episode))) for s in taken]
         values = [
@@ -159,7 +162,7 @@ class EpisodeIndex:
             size = self._journal.stat().st_size
         except OSError:
             return 1.0
-        return min(1.0, self._end / size) if size else 1.0
+        return min(1.0, self._end / size) if size > self._read_to else 1.0
 
     def facets(self) -> dict[str, Any]:
         """What the episodes can be filtered by, and how many there are."""
@@ -194,6 +197,10 @@ class EpisodeIndex:
             (*values, *phases, limit, offset),
         )
         return total, [_shown(row) for row in rows]
+
+    def has(self, key: str) -> bool:
+        """Whether an episode is in the index already."""
+        return bool(self._ask("SELECT 1 FROM episodes WHERE id = ?", (key,)))
 
     def place(self, key: str) -> tuple[int, dict[str, Any]]:
         """Where an episode begins in the journal, and its line.
@@ -277,7 +284,7 @@ def _where(query: Query) -> tuple[str, tuple[Any, ...]]:
     if query.tool:
         add("instr(tools, ?)", f"\n{query.tool}\n")
     if query.task:
-        add("task = ?", query.task)
+        add("instr(lower(task), lower(?))", query.task)
     if query.iteration is not None:
         add("iteration = ?", query.iteration)
     if query.least is not None:

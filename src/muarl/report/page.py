@@ -25,7 +25,7 @@ from muarl.report.catalogue import catalogue
 from muarl.report.differing import differing_settings
 from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
 from muarl.report.html_page import html_page
-from muarl.report.run_folder import RunFolder, read_run_folder
+from muarl.report.run_folder import RunFolder, read_run_folder, sound
 from muarl.report.tokens import token_texts
 
 _SCRIPTS = (
@@ -115,6 +115,8 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
                 "floors": folder.lines["floor"],
                 "grid": folder.grid(),
                 "users": folder.lines["users"],
+                "perturbed": folder.lines["perturbed"],
+                "observed": folder.lines["observed"],
                 "table": found.table,
                 "systems": found.systems,
                 "toolsets": found.toolsets,
@@ -145,7 +147,7 @@ def _names(folders: Sequence[RunFolder]) -> list[str]:
     depth = 1
     while len({part[-depth:] for part in parts}) < len(parts):
         depth += 1
-    return ["/".join(part[-depth:]) for part in parts]
+    return [sound("/".join(part[-depth:])) for part in parts]
 
 
 def about(folder: RunFolder, domain: str) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def about(folder: RunFolder, domain: str) -> dict[str, Any]:
     """
     spec = folder.spec
     return {
-        "name": folder.path.resolve().name,
+        "name": folder.name,
         "domain": str(domain or spec.get("domain") or "unknown domain"),
         "seed": str(spec.get("seed", 0)),
         "engine": _engine(spec),

@@ -27,6 +27,8 @@ Kinds of metric lines, all fields optional:
     rollout      phase ("rollout"), and the rest as of eval
     users        phase and temperature, or policy and user of a grid; dialogues, tasks, faults, user_faults,
                  figures {name of a figure of `muarl.measure`: Interval}
+    perturbed    temperature, and the fields of a `muarl.evaluate.robustness.Robustness`
+    observed     policy and user of a grid, and what was measured as they played
     floor        name of a trivial policy, success (a number or an Interval)
     overlap      against (a set that is not to be trained on), shared (of its items, those that are
                  like what is trained on), tasks (its items), exact, pairs, accepted (why)
@@ -42,10 +44,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
-from muarl.errors import RecordError
+from muarl.errors import RecordError, SpecError
+from muarl.spec.document import parse_document
 
 _KINDS = (
     "cold_start",
@@ -57,6 +58,8 @@ _KINDS = (
     "overlap",
     "rollout",
     "users",
+    "perturbed",
+    "observed",
 )
 _TOLD_BY = {
     "overlap": "against",
@@ -88,6 +91,11 @@ class RunFolder:
     versions: dict[str, Any]
     lines: dict[str, list[dict[str, Any]]]
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What the folder is called."""
+        return sound(self.path.resolve().name)
 
     @property
     def journal(self) -> Path:
@@ -154,9 +162,12 @@ def read_run_folder(path: Path) -> RunFolder:
     spec_path = path / "spec.resolved.yaml"
     spec_text = _read_text(spec_path)
     try:
-        spec = YAML(typ="safe", pure=True).load(spec_text)
-    except (YAMLError, RecursionError) as error:
-        raise RecordError(f"{spec_path}: not readable as YAML: {error}") from error
+        document, problems = parse_document(spec_text, str(spec_path))
+    except SpecError as error:
+        raise RecordError(f"not the spec of a run: {error}") from error
+    if problems:
+        raise RecordError(f"not the spec of a run: {problems[0]}")
+    spec = document.data
     if not isinstance(spec, dict):
         raise RecordError(f"{spec_path}: expected a run file, a mapping")
     versions_path = path / "versions.json"
@@ -168,6 +179,11 @@ def read_run_folder(path: Path) -> RunFolder:
     _read_metrics(path / "metrics.jsonl", folder)
     folder.notices += map(_accepted, folder.lines["overlap"])
     return folder
+
+
+def sound(name: str) -> str:
+    """A file's name as a page can hold it: U+FFFD for bytes that are no text."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _accepted(line: dict[str, Any]) -> str:
@@ -220,8 +236,8 @@ def _read_metrics(path: Path, folder: RunFolder) -> None:
 
 def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
     """What a line is about: a resumed run writes the lines after its checkpoint again."""
-    if kind in ("eval", "users"):
-        names = ("phase", "temperature", "policy", "user")
+    if kind in ("eval", "users", "perturbed", "observed"):
+        names = ("phase", "temperature", "policy", "user", "name")
         about: Any = tuple(map(entry.get, names))
     else:
         about = entry.get(_TOLD_BY.get(kind, "name"))

@@ -42,6 +42,7 @@ from muarl.report.tokens import token_texts
 _MOST_ROWS = 500
 _LOOK_S = 1.0
 """Seconds between two looks at a journal that may grow."""
+_READING_S = 60.0
 
 _SCRIPTS = (
     "dom.js",
@@ -108,6 +109,7 @@ class _View:
         self._folder = folder
         self._index = index
         self._problem = ""
+        self._read_on = anyio.Event()
         self._texts: dict[int, str] = {}
         self._learned: tuple[float, dict[str, Learned]] = (0.0, {})
 
@@ -127,6 +129,8 @@ class _View:
                 self._problem = ""
             except (RecordError, OSError) as error:
                 self._problem, found = str(error), False
+            self._read_on.set()
+            self._read_on = anyio.Event()
             if not found:
                 await anyio.sleep(_LOOK_S)
 
@@ -151,6 +155,9 @@ class _View:
     async def _episode(self, request: web.Request) -> web.Response:
         if not (key := request.query.get("id", "")):
             raise BadQuestion("say which episode: ?id=PHASE/ITERATION/TASK/SAMPLE")
+        with anyio.move_on_after(_READING_S):
+            while self._index.progress < 1 and not self._index.has(key):
+                await self._read_on.wait()  # a link may be opened before all of the journal is read
         return _json(await anyio.to_thread.run_sync(self._open, key))
 
     def _open(self, key: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def token_texts(path: Path, ids: Iterable[int]) -> dict[int, str]:
         RecordError: The file is not a tokenizer.
     """
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        tokenizer = Tokenizer.from_buffer(path.read_bytes())  # a path need not be text
     except Exception as error:  # the library raises bare Exception for every kind of bad file
         raise RecordError(f"{path}: not a tokenizer file: {error}") from error
     texts: dict[int, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from muarl.spec.predicate import (
     NeverCalled,
     Preceded,
     Said,
+    Scaled,
     SqlValue,
     ValueTest,
     WorldAt,
@@ -57,6 +59,17 @@ def _at(world: World, path: str) -> Any:
         return lookup(world, path)
     except KeyError as missing:
         return _Absent(missing.args[0])
+
+
+def scaled(at: Scaled, evidence: Evidence) -> Finding:
+    """Where a number of the world lies between two others; worked: worst -1, best 1, value 0: 0.5."""
+    value = _at(evidence.world, at.path)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{at.path} is {_shown(value)}, which is no number")
+    share = (value - at.worst) / (at.best - at.worst)
+    return Finding(
+        min(max(share, 0.0), 1.0), f"{at.path} is {value:g}, from {at.worst:g} to {at.best:g}"
+    )
 
 
 def sql(at: SqlValue, evidence: Evidence) -> Finding:

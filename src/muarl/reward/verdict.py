@@ -151,6 +151,7 @@ def _weighted(terms: Weighted, parts: Sequence[PredicateResult]) -> Finding:
 _CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     "gold_world": checks.gold_world,
     "world": checks.world,
+    "scaled": checks.scaled,
     "sql": checks.sql,
     "called": checks.called,
     "never_called": checks.never_called,

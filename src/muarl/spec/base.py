@@ -31,8 +31,9 @@ class Spec(BaseModel):
     @classmethod
     def _whole_version(cls, version: Any) -> Any:
         """A version is a whole number: Python, and pydantic with it, takes `true` and 1.0 for 1."""
-        if type(version) in (bool, float):
-            (newest,) = get_args(cls.model_fields["version"].annotation)
+        known = get_args(cls.model_fields["version"].annotation)
+        if type(version) in (bool, float) and len(known) == 1:  # an option of a plug-in may be any
+            (newest,) = known
             raise PydanticKnownError("literal_error", {"expected": str(newest)})
         return version
 
@@ -74,7 +75,7 @@ class OneOrName(OneOf):
     def _by_name(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        kinds = list(cls.model_fields)
+        kinds = [name for name, field in cls.model_fields.items() if _is_spec(field)]
         if value not in kinds:
             choices = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
             raise ValueError(f"must be {choices}, got {value!r}{did_you_mean(value, kinds)}")
@@ -90,14 +91,20 @@ class OneOrName(OneOf):
 
     @property
     def name(self) -> str:
-        """Which it is."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+        """Which it is; of an installed package, what that calls it."""
+        kinds = type(self).model_fields
+        name, value = next((k, v) for k in kinds if (v := getattr(self, k)) is not None)
+        return name if isinstance(value, Spec) else str(value.name)
 
 
 def _needs(kind: FieldInfo) -> bool:
-    """Whether a kind has settings that must be given."""
+    """Whether a kind has settings that must be given, or a name, as a plug-in has."""
     model = get_args(kind.annotation)[0]
-    return any(field.is_required() for field in model.model_fields.values())
+    return not _is_spec(kind) or any(field.is_required() for field in model.model_fields.values())
+
+
+def _is_spec(kind: FieldInfo) -> bool:
+    return issubclass(get_args(kind.annotation)[0], Spec)
 
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 
 from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
 from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
+from muarl.spec.environment import EnvironmentSpec, with_environment
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.plugged import PluggedWorld
 from muarl.spec.predicate import PredicateSpec
 from muarl.spec.simulator import SimulatorSpec
 from muarl.spec.sql import SqlToolSpec, SqlWorldSpec
 from muarl.spec.task import Disclosure
-from muarl.spec.tools import SimulatedToolsSpec, SqlToolsSpec, ToolServersSpec, ToolsSpec
+from muarl.spec.tools import SimulatedToolsSpec, SqlToolsSpec, ToolsSpec, listed
 
 Phrasings = dict[str, list[str]]
 """Act to templates; `{order_id}` stands for a fact, `{request}` for the request's own wording."""
@@ -48,8 +59,10 @@ class TaskSourceSpec(Spec):
     """A function `generate(split: str, seed: int, count: int) -> list[TaskSpec]`."""
     goals: PythonRef | None = None
     """A `muarl.goals.Goals`: what users may want, of which tasks are composed and proved."""
+    environment: bool = False
+    """They are those of the domain's `environment`, and this need not be said."""
     splits: dict[Id, Annotated[int, Field(gt=0)]] = {}
-    """For `python` and `goals`: how many tasks each split has."""
+    """For `python`, `goals` and an environment: how many tasks each split has."""
     seed: int = 0
     """Likewise: the seed the tasks are generated from."""
 
@@ -60,14 +73,16 @@ class TaskSourceSpec(Spec):
 
     @property
     def loc(self) -> tuple[str, str]:
-        """Where the generator is named."""
+        """Where it is said what makes the tasks."""
+        if self.environment:
+            return "tasks", "splits"
         return "tasks", "goals" if self.goals is not None else "python"
 
     @model_validator(mode="after")
     def _one_source(self) -> TaskSourceSpec:
-        if sum(map(bool, (self.files, self.python, self.goals))) != 1:
+        if sum(map(bool, (self.files, self.python, self.goals, self.environment))) != 1:
             raise ValueError("give exactly one of files, python and goals")
-        if (self.generator is not None) != bool(self.splits):
+        if (self.generator is not None or self.environment) != bool(self.splits):
             raise ValueError(
                 "splits go with python or goals: name each split and its number of tasks"
             )
@@ -166,8 +181,26 @@ class BenchmarkSpec(Spec):
     """In what the domain differs from what is published, each a sentence that `muarl eval` prints."""
 
 
+DomainToolsSpec = Annotated[
+    list[ToolsSpec],
+    BeforeValidator(listed, json_schema_input_type=ToolsSpec | list[ToolsSpec]),
+]
+"""One server or a list of them, which only an environment may leave empty."""
+
+_OF_ENVIRONMENT = ("tools", "world", "personas", "reward")
+"""What follows from an environment, where a domain has one."""
+
+
+def _or_environment(schema: dict[str, Any]) -> None:
+    """In the JSON Schema: what an environment stands for is required where there is none."""
+    schema["required"] = [name for name in schema["required"] if name not in _OF_ENVIRONMENT]
+    schema["anyOf"] = [{"required": [*_OF_ENVIRONMENT]}, {"required": ["environment", "tasks"]}]
+
+
 class DomainSpec(Spec):
     """A domain's file, `domain.yaml`."""
+
+    model_config = ConfigDict(json_schema_extra=_or_environment)
 
     version: Literal[1]
     """Version of this file's form."""
@@ -178,8 +211,12 @@ class DomainSpec(Spec):
     rules: Text
     """What the agent must follow; it reads them before anything else, as its system prompt.
     A text, or the file that holds it: `{file: rules.md}`. An empty text is no system prompt."""
-    tools: ToolServersSpec
-    """The tool servers: one, or a list."""
+    environment: EnvironmentSpec | None = None
+    """An environment of another library, which answers in the place of user and tools; `tasks` then names
+    splits and their sizes, and `tools`, `world`, `personas` and `reward` need not be given."""
+    tools: DomainToolsSpec
+    """The tool servers: one, or a list. Needed, as `world`, `personas` and `reward` are, where there is no
+    `environment`."""
     calls: CallsSpec = CallsSpec(template=TemplateCallsSpec())
     """How the agent calls them: `template`, or `text`."""
     writes: list[str] = []
@@ -221,6 +258,28 @@ class DomainSpec(Spec):
     floor: Fraction = 0.15
     """Most that a policy without skill may earn on average (one that says nothing, refuses all,
     writes at random ...); `muarl check` objects to more."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_environment(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("environment") is not None:
+            return with_environment(data)
+        return data
+
+    @model_validator(mode="after")
+    def _tasks_of_an_environment(self) -> DomainSpec:
+        if self.tasks.environment and self.environment is None:
+            raise ValueError("tasks.environment says that an environment has the tasks; name one")
+        return self
+
+    @field_validator("tools")
+    @classmethod
+    def _a_server(cls, tools: list[ToolsSpec], info: ValidationInfo) -> list[ToolsSpec]:
+        if not tools and info.data.get("environment") is None:
+            raise PydanticKnownError(
+                "too_short", {"field_type": "List", "min_length": 1, "actual_length": 0}
+            )
+        return tools
 
     @property
     def is_simulated(self) -> bool:

@@ -59,7 +59,8 @@ def _plain(value: Any, defaults: bool) -> Any:
             if not _left_out(at := getattr(value, name), fields[name].default, defaults)
         }
     if isinstance(value, Plugged):
-        return {value.name: _plain(value.options, defaults)}
+        options = value.options.model_dump(mode="json", exclude_defaults=not defaults)
+        return {value.name: _plain(options, defaults)}
     if isinstance(value, dict):
         return {key: _plain(at, defaults) for key, at in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from muarl.spec.base import SECRET_KEY, EnvName, OneOrName, Spec
+from muarl.spec.plugged import PluggedPolicy
 from muarl.spec.url import ServerUrl
 
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -69,3 +70,5 @@ class EngineSpec(OneOrName):
     """vLLM in process."""
     vllm_server: VllmServerSpec | None = None
     """vLLM servers."""
+    plugin: PluggedPolicy | None = None
+    """What an installed package samples with: `{name: options}`; see docs/plugins.md."""

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.chat_agent import ChatPolicySpec
+from muarl.spec.plugged import PluggedPolicy
 from muarl.spec.run import Positive, Seed, Trials, follow
 from muarl.spec.user import UserSpec
 
@@ -35,6 +36,8 @@ class GridPolicySpec(OneOf):
     """A model behind an OpenAI-compatible chat endpoint, with its own tool calls."""
     trivial: Id | None = None
     """A policy without skill, such as `do_nothing`; `muarl check` names all of a domain's."""
+    plugin: PluggedPolicy | None = None
+    """One of an installed package: `{name: options}`; see docs/plugins.md."""
 
     def folder(self, seed: int = 0) -> str | None:
         """The folder that holds the weights, if it has any; `seed` stands where its path has `{seed}`."""

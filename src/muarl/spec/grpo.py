@@ -55,8 +55,11 @@ class CorrectionSpec(Spec):
             raise ValueError(
                 "give truncate, reject_above or reject_below; else it corrects nothing"
             )
-        if (self.reject_below or 0.0) >= (self.reject_above or float("inf")):
-            raise ValueError("reject_below must be less than reject_above: all would be rejected")
+        if not (self.reject_below or 0.0) < 1.0 < (self.reject_above or float("inf")):
+            raise ValueError(
+                "reject_below must be less than 1 and reject_above more, for w is 1 where sampler and "
+                "trainer agree: else just that would be rejected"
+            )
         return self
 
 

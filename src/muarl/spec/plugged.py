@@ -23,7 +23,13 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import (
+    CoreSchema,
+    InitErrorDetails,
+    PydanticCustomError,
+    core_schema,
+    to_json,
+)
 
 from muarl.authors import RAISED, blame, is_written_by_an_author, let_others_pass
 from muarl.errors import PluginError, did_you_mean
@@ -265,10 +271,20 @@ class Plugged:
             if isinstance(value, str):
                 raise PydanticCustomError(ERROR, "{said}", {"said": str(error)}) from None
             _refuse(str(error), str(name), given)
-        if isinstance(given, Options):
-            given = given if isinstance(given, model) else given.model_dump()
-        read = TypeAdapter(dict[str, model]).validate_python({name: given}, strict=True)  # type: ignore[valid-type]
-        return cls(str(name), read[name])
+        if isinstance(given, model):
+            return cls(str(name), given)
+        try:
+            # As JSON, in which a text may stand for a path or a date; nested, so that errors have places.
+            named = TypeAdapter(dict[str, model]).validate_json(  # type: ignore[valid-type]
+                to_json({name: given}), strict=True
+            )
+        except ValidationError:
+            raise
+        except RAISED as error:  # boundary: validators of the package raise anything
+            let_others_pass(error)
+            said = f"the options of {provided(cls.group, str(name))} raised {blame(error)}"
+            raise PydanticCustomError(ERROR, "{said}", {"said": said}) from error
+        return cls(str(name), named[name])
 
     def _dumped(self, info: core_schema.SerializationInfo) -> dict[str, Any]:
         options = self.options.model_dump(

@@ -59,6 +59,27 @@ class WorldAt(ValueTest):
     `prices."v1.2"`."""
 
 
+class Scaled(Spec):
+    """How good a number in the final world is, as a share of the way from `worst` to `best`.
+
+    `(value - worst) / (best - worst)`, and 0 or 1 beyond them. No number there, or one that is not
+    finite, is a fault of the predicate.
+    """
+
+    path: str
+    """Dotted path into the world, `environment.return`."""
+    worst: float = 0.0
+    """The value that earns 0."""
+    best: float = 1.0
+    """The value that earns 1; it may be the smaller one."""
+
+    @model_validator(mode="after")
+    def _a_range(self) -> Scaled:
+        if self.worst == self.best:
+            raise ValueError(f"worst and best are both {self.best:g}; a share needs two values")
+        return self
+
+
 class SqlValue(ValueTest):
     """What a query of the final world gives, where the world is a database."""
 
@@ -256,6 +277,8 @@ class PredicateSpec(Spec):
     """The final world equals the world after the task's gold calls."""
     world: WorldAt | None = None
     """The value at a path of the final world."""
+    scaled: Scaled | None = None
+    """How good a number at a path of the final world is."""
     sql: SqlValue | None = None
     """What a query of the final world gives."""
     called: Called | None = None
@@ -346,7 +369,7 @@ def _key(field: str) -> str:
 def _telling(value: Any) -> Iterator[str]:
     """What tells a predicate from others of its kind."""
     match value:
-        case WorldAt():
+        case WorldAt() | Scaled():
             yield value.path
         case SqlValue():
             yield " ".join(value.query.split())

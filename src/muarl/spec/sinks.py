@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from muarl.spec.base import OneOrName, Spec
+from muarl.spec.plugged import PluggedSink
 
 
 class TensorboardSpec(Spec):
@@ -38,3 +39,5 @@ class SinkSpec(OneOrName):
     """Weights & Biases."""
     trackio: TrackioSpec | None = None
     """Trackio."""
+    plugin: PluggedSink | None = None
+    """One of an installed package, which needs no extra: `{name: options}`; see docs/plugins.md."""

@@ -343,13 +343,14 @@ ToolsSpec = Annotated[
 """One tool server."""
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
+    """One server as a list of one."""
     return value if isinstance(value, (list, tuple)) else [value]
 
 
 ToolServersSpec = Annotated[
     list[ToolsSpec],
-    BeforeValidator(_listed, json_schema_input_type=ToolsSpec | list[ToolsSpec]),
+    BeforeValidator(listed, json_schema_input_type=ToolsSpec | list[ToolsSpec]),
     Field(min_length=1),
 ]
 """One server or a list of them."""

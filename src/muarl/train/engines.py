@@ -16,17 +16,18 @@ from muarl.kernel.model import copy_weights, load_model
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import is_sharded, whole
 from muarl.messages import Message, with_rules
+from muarl.policy.plugin import Seat, open_policy
 from muarl.policy.slot_cache import common_prefix
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
 from muarl.policy.vllm_engine import VllmPolicy
-from muarl.render import Renderer, in_convention
+from muarl.render import Renderer, TextTokenizer, in_convention
 from muarl.spec import RunSpec
 from muarl.spec.engine import EngineSpec
 from muarl.suite import AnyDomain
 from muarl.train.plan import pace_of
 from muarl.train.servers import open_servers
-from muarl.train.weights import Engine, by_disk
+from muarl.train.weights import Engine, by_disk, by_folder
 
 
 @asynccontextmanager
@@ -92,6 +93,11 @@ async def _open(
             engine_args=adapters | spec.vllm.args,
         ) as vllm:
             yield Engine(vllm, by_disk(vllm, model))
+    elif spec.plugin is not None:
+        renderer = Renderer(TextTokenizer.load(model_folder))
+        seat = Seat(model_folder, context_tokens, run.rollout.concurrency, renderer)
+        async with open_policy(spec.plugin, seat) as plugged:
+            yield Engine(plugged, by_folder(plugged, model))
     else:
         overlaps = run.grpo is not None and pace_of(run.grpo).max_lag > 0
         apart = overlaps or is_sharded(model)

@@ -29,7 +29,7 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
-from muarl.train.player import Player, by_agents, by_endpoint, endpoint_client
+from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
 from muarl.train.playing import counting, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, require_engine, require_room
@@ -258,12 +258,12 @@ async def play_grid(
     of_weights = contaminations(
         run, domain, {name: _folders(grid, policy) for name, policy in spec.policies.items()}
     )
-    of_endpoints = {
+    of_others = {
         name: contamination(len(tasks), None)
         for name, policy in spec.policies.items()
-        if policy.chat is not None
+        if policy.chat is not None or policy.plugin is not None
     }
-    trained_on = of_weights | of_endpoints
+    trained_on = of_weights | of_others
     result = compare(spec, found, trained_on)
     write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
     return result
@@ -301,6 +301,10 @@ async def _player(
 ) -> AsyncIterator[Player]:
     run, loop = located.spec, loop_of(located)
     folder, expert, trivial = policy.folder(seed), policy.expert, policy.trivial
+    if policy.plugin is not None:
+        async with by_package(run, policy.plugin, loop=loop) as who:
+            yield who
+        return
     if policy.chat is not None:
         yield by_endpoint(domain, run, policy.chat, judged=True, loop=loop)
         return

@@ -64,8 +64,8 @@ def training_set(
 ) -> TrainingSet:
     """Samples with their advantages. Faults are left out of baseline and loss alike (law L2).
 
-    Episodes of which no turn has an advantage teach nothing and are left out too, unless a
-    divergence is to be held down in the loss, which concerns them as well.
+    Episodes of which no turn has an advantage teach nothing and are left out too, unless the loss has a
+    term of its own for each token, a divergence or an entropy, which concerns them as well.
 
     Args:
         groups: Of one round.
@@ -74,7 +74,7 @@ def training_set(
         measured: Of the episodes' turns, for credits that need more than the record.
     """
     found = TrainingSet([], [], [], Counter(), {})
-    in_loss = spec.kl_coef > 0 and spec.kl_in == "loss"
+    all_count = spec.entropy_coef > 0 or (spec.kl_coef > 0 and spec.kl_in == "loss")
     for group in groups:
         rewards = [
             shaped_reward(e, spec, (penalties or {}).get(e.key, 0.0)) for e in group.episodes
@@ -85,7 +85,7 @@ def training_set(
                 continue
             episode.require_tokens()
             found.credited[episode.key] = credited
-            if not in_loss and not any(credited.turns):
+            if not all_count and not any(credited.turns):
                 continue
             if why := _why_dropped(episode, spec):
                 found.dropped[why] += 1

@@ -93,6 +93,12 @@ class Learned:
 def figures_of(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
     """For the run's log."""
     found, alarms = learned.mismatch, []
+    rejected = sum(u.mismatch is not None and u.mismatch.rejected == 1 for u in learned.updates)
+    if rejected:
+        alarms.append(
+            f"{rejected} of {len(learned.updates)} updates learned nothing: grpo.correction rejected every "
+            "token. Widen reject_below and reject_above, or lower the lag"
+        )
     if found is not None and not found.kl <= spec.max_mismatch:
         alarms.append(
             f"the sampler does not sample what the trainer believes at the same weights: KL "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from muarl.data.expert import ExpertPolicy, byte_limits, byte_renderer
@@ -10,12 +11,14 @@ from muarl.domain import Agent
 from muarl.http.chat_client import ChatClient
 from muarl.own_loop import AgentLoop
 from muarl.policy.chat import ChatPolicy
+from muarl.policy.plugin import Seat, open_policy
 from muarl.record import EpisodeKey
 from muarl.render import Renderer, in_convention
-from muarl.scheduler.dialogues import PolicyFor
+from muarl.scheduler.dialogues import PolicyFor, load_of
 from muarl.scheduler.scheduler import ReadLoad
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.chat_agent import LlmAgentSpec
+from muarl.spec.plugged import PluggedPolicy
 from muarl.spec.run import RolloutSpec
 from muarl.suite import AnyDomain
 
@@ -87,13 +90,37 @@ def by_endpoint(
         )
         for member in domain.members
     }
-    roomy = {"max_tokens": 1 << 20, "context_tokens": 1 << 24}  # a token is a byte here
     return Player(
         lambda task, _key: policies[domain.of(task.id).located.path],
         by_bytes,
-        run.rollout.model_copy(update=roomy),
+        run.rollout.model_copy(update=_ROOMY),
         loop=loop,
     )
+
+
+_ROOMY = {"max_tokens": 1 << 20, "context_tokens": 1 << 24}
+"""Limits in tokens where a token is a byte, which no model's are."""
+
+
+@asynccontextmanager
+async def by_package(
+    run: RunSpec, named: PluggedPolicy, *, loop: AgentLoop | None = None
+) -> AsyncIterator[Player]:
+    """A policy of an installed package that no spec gives weights, for the length of the block.
+
+    Args:
+        run: Its limits, but for those in tokens.
+        named: The policy.
+        loop: An agent's own loop, which leads the dialogues.
+
+    Raises:
+        PluginError: It cannot be opened.
+    """
+    renderer = byte_renderer()
+    limits = run.rollout.model_copy(update=_ROOMY)
+    seat = Seat(None, limits.context_tokens, limits.concurrency, renderer)
+    async with open_policy(named, seat) as policy:
+        yield Player(lambda _task, _key: policy, renderer, limits, load_of(policy), loop)
 
 
 def endpoint_client(agent: LlmAgentSpec) -> ChatClient:

@@ -130,6 +130,12 @@ def _problems(located: Located[RunSpec], size: int) -> Iterator[Problem]:
             f"engine: vllm runs in one process, and not {many}; start vLLM servers and name them under "
             "engine.vllm_server, or take engine: embedded",
         )
+    if run.engine.plugin is not None:
+        yield located.problem(
+            ("engine", "plugin"),
+            f"a policy of a package is opened in one process, and not {many}; take engine: embedded, or "
+            "vLLM servers",
+        )
     if run.user_model is not None:
         yield located.problem(
             ("user_model",),

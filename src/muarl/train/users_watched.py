@@ -39,8 +39,16 @@ class UsersWatched:
                 self._monitors.observe(line["iteration"], line["users"]["figures"])
 
     async def observe(self, iteration: int, groups: Sequence[Group]) -> dict[str, Any]:
-        """Look at the dialogues of an iteration, in a worker thread; what goes into the metrics."""
-        episodes = [episode for group in groups for episode in group.episodes]
+        """Look at the dialogues of an iteration, in a worker thread; what goes into the metrics.
+
+        An environment is no user, and says the same again as often as it likes.
+        """
+        episodes = [
+            episode
+            for group in groups
+            for episode in group.episodes
+            if self._domain.of(episode.key.task_id).spec.environment is None
+        ]
 
         def look() -> dict[str, float | None]:
             return watched(transcripts(self._domain, episodes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from muarl.kernel.model import save_model
 from muarl.kernel.scoring import sample_logprobs
 from muarl.policy import Policy
 from muarl.policy.logprob_probe import LogprobProbe
+from muarl.policy.plugin import OpenedPolicy
 from muarl.record import Sample, Span
 
 _PROBE_TOKENS = 64
@@ -47,6 +49,21 @@ class _Loads(Protocol):
     async def load_adapters(
         self, adapters_dir: Path, version: int, probe: LogprobProbe
     ) -> float: ...
+
+
+def by_folder(policy: OpenedPolicy, model: PreTrainedModel) -> Sync:
+    """Save the weights, adapters merged into them, where a policy of a package reads them.
+
+    What it then answers is not compared on fixed tokens, which it need not be able to score; the gap
+    to the trainer's log-probs is measured on what it samples (`train.mismatch`).
+    """
+
+    async def sync(version: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            await anyio.to_thread.run_sync(save_model, model, Path(folder))
+            await policy.load_weights(Path(folder), version)
+
+    return sync
 
 
 def probe_of(model: PreTrainedModel) -> LogprobProbe:

@@ -102,11 +102,18 @@ def _difference(first: TaskSpec, second: TaskSpec) -> str:
     return str(change)
 
 
+def parted(one: str, other: str) -> tuple[str, str]:
+    """Two texts that differ, each from shortly before the place where they part, in quotes."""
+    return repr(_from_parting(one, other)), repr(_from_parting(other, one))
+
+
 def _shown(result: ToolResult, other: ToolResult) -> str:
-    """An answer, from shortly before the place where it parts from another."""
-    text = result.content
-    parts = next((i for i, (a, b) in enumerate(zip(text, other.content)) if a != b), 0)  # noqa: B905
+    shown = _from_parting(result.content, other.content)
+    return f"{'with the error ' if result.is_error else ''}{shown!r}"
+
+
+def _from_parting(text: str, other: str) -> str:
+    parts = next((i for i, (a, b) in enumerate(zip(text, other)) if a != b), 0)  # noqa: B905
     begins = max(0, parts - _BEFORE) if len(text) > _SHOWN_CHARS else 0
     cut = text[begins : begins + _SHOWN_CHARS]
-    shown = f"{'…' if begins else ''}{cut}{'…' if begins + len(cut) < len(text) else ''}"
-    return f"{'with the error ' if result.is_error else ''}{shown!r}"
+    return f"{'…' if begins else ''}{cut}{'…' if begins + len(cut) < len(text) else ''}"

@@ -32,6 +32,8 @@ AgentFor = Callable[[TaskSpec, random.Random], Agent]
 
 # Nobody samples here, so nothing but turns needs a cap: one that the longest errand stays under.
 _CAPS = RolloutSpec(max_turns=100, max_tokens=100_000, context_tokens=1_000_000)
+# An environment need not end by itself, and a policy without skill would talk to it for ever.
+_OF_ENVIRONMENT = _CAPS.model_copy(update={"max_turns": 24})
 _LIMITS = Limits(concurrency=16, attempts=1, max_fault_rate=1.0)
 
 Means = dict[str, Interval]
@@ -178,7 +180,7 @@ async def _play(
             domain=domain,
             tasks=alike,
             renderer=renderer,
-            limits=_CAPS,
+            limits=_CAPS if domain.spec.environment is None else _OF_ENVIRONMENT,
             user=modelless_user(alike),
             policy_for=policy_for,
         )

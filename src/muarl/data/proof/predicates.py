@@ -111,6 +111,8 @@ def _paths(spec: DomainSpec | TaskSpec) -> Iterator[tuple[Loc, str]]:
             for below, part in predicate.walk():
                 if part.world is not None:
                     yield (field, index, *below, "world", "path"), part.world.path
+                if part.scaled is not None:
+                    yield (field, index, *below, "scaled", "path"), part.scaled.path
 
 
 def _misspelt(path: str, worlds: Sequence[World]) -> str:

@@ -9,6 +9,7 @@ from muarl.data.proof.again import again_findings, made_again_findings
 from muarl.data.proof.benchmark import UNREACHED, is_the_benchmarks
 from muarl.data.proof.coverage import coverage_findings
 from muarl.data.proof.duplicates import duplicate_findings
+from muarl.data.proof.environment import UNPROVED, environment_findings
 from muarl.data.proof.finding import Check, ProofFinding, Subject, spread
 from muarl.data.proof.fuzz import Fuzzed, fuzz_findings
 from muarl.data.proof.gold import GoldRun, gold_findings
@@ -161,7 +162,7 @@ class _Prover:
             proof.skipped.append(reason)
         else:
             await self._prove_dialogues()
-        if proof.sound:
+        if proof.sound and subject.domain.spec.environment is None:
             offered: Reads = {"agent": self._tools, "user": self._user_tools}
             try:
                 self._note(await coverage_findings(subject, offered, self._used))
@@ -199,6 +200,11 @@ class _Prover:
         self._note(made_again_findings(subject))
         self._note(name_findings(subject, self._tools, self._user_tools))
         self._note(_speech_findings(subject))
+        if subject.domain.spec.environment is not None:
+            proof.skipped.append(UNPROVED)
+            self._on_step("environment")
+            self._note(await environment_findings(subject))
+            return
         self._on_step("splits")
         self._note(split_findings(subject))
         self._note(duplicate_findings(subject))
@@ -315,6 +321,8 @@ def _asks_a_judge(subject: Subject) -> Iterator[bool]:
 
 def _unplayable(subject: Subject) -> str:
     """Why no dialogue can be played without a model, or ""."""
+    if subject.domain.spec.environment is not None:
+        return ""
     scripted = [task for task in subject.all_tasks() if not task.turns]
     if scripted and subject.domain.spec.user is None:
         return "no dialogue was played: the domain has no scripted user"

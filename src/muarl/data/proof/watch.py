@@ -227,7 +227,9 @@ def watching(
 def _longest_call_s(domain: Domain) -> float:
     servers = domain.spec.all_servers
     of_tools = (tool.call_timeout_s or 0 for server in servers for tool in server.limits.values())
-    return max(*(server.call_timeout_s for server in servers), *of_tools, 0)
+    environment = domain.spec.environment
+    its = environment.answer_s if environment is not None else 0
+    return max((its, *(server.call_timeout_s for server in servers), *of_tools))
 
 
 class _WatchedServer:

@@ -1,5 +1,3 @@
-"""Where a run's figures go beside its folder: TensorBoard, Weights & Biases, Trackio."""
+"""Where a run's figures go beside its folder: TensorBoard, Weights & Biases, Trackio, a package's own."""
 
-from muarl.observe.sinks.sink import Figures as Figures
-from muarl.observe.sinks.sink import Sink as Sink
 from muarl.observe.sinks.sinks import Sinks as Sinks

@@ -1,44 +1,14 @@
-"""What a sink is given, and what it has to offer."""
+"""From a line of a run's metrics to the figures that sinks are given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
+from muarl.figures import Figures
 
 _AXES = {"cold_start": "step", "user_cold_start": "step"}
 """Kinds of lines with an axis of their own; that of all others is the iteration."""
-
-
-class Figures(msgspec.Struct, frozen=True):
-    """The numbers of one line of a run's metrics.
-
-    Attributes:
-        axis: What `at` counts: `iteration`, or the `step` of a cold start.
-        at: Where on it they lie.
-        values: Path to number, such as `iteration/reward_mean` or `eval/final/T1/success/value`.
-    """
-
-    axis: str
-    at: int
-    values: dict[str, float]
-
-
-class Sink(Protocol):
-    """Takes figures as they come. What it raises ends the sink, and not the run."""
-
-    def write(self, figures: Figures) -> None:
-        """Take the figures of one line."""
-        ...
-
-    def rewind(self, kept: list[Figures]) -> None:
-        """A resumed run is going to write again what is not `kept`, which is all that came before."""
-        ...
-
-    def close(self) -> None:
-        """Nothing more comes."""
-        ...
 
 
 def figures_of(line: Mapping[str, Any], iterations: int) -> Figures:

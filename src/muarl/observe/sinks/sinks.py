@@ -9,7 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from muarl.errors import SetupError
-from muarl.observe.sinks.sink import Sink, figures_of
+from muarl.figures import Sink
+from muarl.observe.sinks.opened import OpenedSink
+from muarl.observe.sinks.sink import figures_of
 from muarl.observe.sinks.tensorboard import TensorboardSink
 from muarl.observe.sinks.trackio import TrackioSink
 from muarl.observe.sinks.wandb import WandbSink
@@ -80,6 +82,8 @@ class Sinks:
     def _opened(self, spec: SinkSpec) -> Sink:
         if spec.wandb is not None:
             return WandbSink(spec.wandb, self._folder, self._config)
+        if spec.plugin is not None:
+            return OpenedSink(spec.plugin, self._folder, self._config)
         if spec.trackio is not None:
             return TrackioSink(spec.trackio, self._folder, self._config)
         return TensorboardSink(self._folder)

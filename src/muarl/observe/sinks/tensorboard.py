@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from muarl.observe.sinks.sink import Figures
+from muarl.figures import Figures
 
 
 class TensorboardSink:

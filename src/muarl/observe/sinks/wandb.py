@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from muarl.observe.sinks.sink import Figures
+from muarl.figures import Figures
 from muarl.spec.sinks import WandbSpec
 
 

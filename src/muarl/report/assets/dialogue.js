@@ -95,7 +95,7 @@ function replyView(reply) {
 
 function tokenCount(tokens, turn) {
   const sum = turnLogprob(tokens, turn);
-  return `${turn.end - turn.start} tokens${Number.isFinite(sum) ? `, log-prob ${sum.toFixed(2)}` : ""}, version ${turn.version}`;
+  return `${turn.end - turn.start} tokens${Number.isFinite(sum) ? `, log-prob ${(Math.round(100 * sum) / 100 || 0).toFixed(2)}` : ""}, version ${turn.version}`;
 }
 
 function callView(call) {

@@ -44,7 +44,7 @@ function number(value) {
 }
 
 function percent(value) {
-  return isNumber(value) ? `${(100 * value).toFixed(1)} %` : "–";
+  return isNumber(100 * (value ?? NaN)) ? `${(100 * value).toFixed(1)} %` : "–";
 }
 
 function duration(seconds) {

@@ -47,6 +47,10 @@ function embeddedSource(run, at) {
       const wanted = table.tools.values.map((tools) => tools.includes(query.tool));
       tests.push((i) => wanted[table.tools.at[i]]);
     }
+    if (query.task) {
+      const wanted = table.task.values.map((task) => task.toLowerCase().includes(query.task.toLowerCase()));
+      tests.push((i) => wanted[table.task.at[i]]);
+    }
     if (query.iteration !== "") tests.push((i) => of.iteration(i) === Number(query.iteration));
     if (query.above) tests.push((i) => isNumber(of.above(i)) && side(of.above(i)) === query.above);
     if (query.least !== "") tests.push((i) => isNumber(of.reward(i)) && of.reward(i) >= Number(query.least));

@@ -2,7 +2,7 @@
 // itself (embedded.js), or the server of `muarl view` (served.js).
 
 const ROWS_AT_ONCE = 100;
-const EMPTY_QUERY = { phase: "", verdict: "", outcome: "", persona: "", user: "", tool: "", iteration: "", above: "", least: "", most: "", text: "", order: "" };
+const EMPTY_QUERY = { phase: "", verdict: "", outcome: "", persona: "", user: "", tool: "", task: "", iteration: "", above: "", least: "", most: "", text: "", order: "" };
 const VERDICT_NAMES = { passed: "1: passed", failed: "below 1: failed", fault: "none: fault" };
 const ABOVE_NAMES = { above: "better than its group", below: "worse than its group", level: "as its group" };
 const ORDERS = { "": "as they are read", longest: "longest first", shortest: "shortest first", worst: "lowest reward first", above: "best against its group", below: "worst against its group" };
@@ -14,12 +14,15 @@ function episodesSection(source, name) {
     section.append(h("p", { class: "empty" }, "No episode to show."));
     return section;
   }
-  const state = { query: { ...EMPTY_QUERY }, open: null, beside: [], asked: 0, opening: 0, rows: [] };
+  const linked = readLink();
+  const here = linked && (linked.run === null || linked.run === name);
+  const state = { query: { ...EMPTY_QUERY, ...(here && linked.query) }, open: null, beside: [], asked: 0, opening: 0, rows: [] };
   const list = h("ol", { class: "list", "aria-label": "Episodes found" });
   const count = h("p", { class: "note", role: "status" });
   const reader = h("div", { class: "reader" });
   const buttons = new Map();
 
+  const link = () => history.replaceState(null, "", linkTo(name, state));
   const mark = () => {
     for (const [id, button] of buttons) {
       if (id === state.open) button.setAttribute("aria-current", "true");
@@ -45,10 +48,10 @@ function episodesSection(source, name) {
     const siblings = siblingsView(all[0], state.beside, toggle);
     const back = h("button", { type: "button", class: "small", on: { click: () => { state.beside = []; show(true); } } }, "← back to the list");
     reader.replaceChildren(...(all.length > 1
-      ? [h("div", { class: "comparehead" }, back, siblings), compareView(all, { only, close: toggle })]
-      : [h("article", { class: "dialogue", tabindex: 0, "aria-label": "Dialogue" }, dialogueView(all[0], { siblings }))]));
+      ? [h("div", { class: "comparehead" }, back, siblings), guarded((opened) => compareView(opened, { only, close: toggle }), all)]
+      : [h("article", { class: "dialogue", tabindex: 0, "aria-label": "Dialogue" }, guarded((opened) => dialogueView(opened, { siblings }), all[0]))]));
     if (focus) {
-      history.replaceState(null, "", linkTo(name, state));
+      link();
       if (matchMedia("(max-width: 800px)").matches) reader.scrollIntoView();
     }
   };
@@ -76,7 +79,9 @@ function episodesSection(source, name) {
     try {
       found = await source.find(state.query, from, ROWS_AT_ONCE, (note) => { count.textContent = note; });
     } catch (error) {
-      if (turn === state.asked) count.textContent = error.message;
+      if (turn !== state.asked) return;
+      count.textContent = error.message;
+      list.setAttribute("aria-busy", "false");
       return;
     }
     if (turn !== state.asked) return;
@@ -99,13 +104,13 @@ function episodesSection(source, name) {
     const next = all[all.indexOf(document.activeElement) + direction];
     if (next) { next.focus(); if (!next.parentElement.classList.contains("morerows")) next.click(); }
   });
-  const form = filters(source.facets, state, () => refresh());
-  const reset = () => { state.query = { ...EMPTY_QUERY }; form.reset(); refresh(); };
+  const look = () => { link(); return refresh(); };
+  const form = filters(source.facets, state, look);
+  const reset = () => { state.query = { ...EMPTY_QUERY }; fillIn(form, state.query); look(); };
+  fillIn(form, state.query);
   const viewer = h("div", { class: "viewer" }, h("div", { class: "browse" }, form, count, list), reader);
   section.append(source.note || "", viewer);
 
-  const linked = readLink();
-  const here = linked && (linked.run === null || linked.run === name);
   const begin = async () => {
     await refresh();
     if (here && linked.open) {
@@ -122,23 +127,38 @@ function episodesSection(source, name) {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
   addEventListener("hashchange", () => {
-    const link = readLink();
-    if (!link?.open || (link.run !== null && link.run !== name)) return;
-    Object.assign(state, { open: link.open, beside: link.beside });
+    const given = readLink();
+    if (!given || (given.run !== null && given.run !== name)) return;
+    Object.assign(state.query, EMPTY_QUERY, given.query);
+    fillIn(form, state.query);
+    refresh();
+    if (!given.open) return;
+    Object.assign(state, { open: given.open, beside: given.beside });
     show(false);
   });
   return section;
 }
 
-/** A link that opens the same episodes again, in this page or another of the same run. */
-function linkTo(run, { open, beside }) {
-  const parts = [...(run ? [["run", run]] : []), ["episode", open], ...beside.map((id) => ["beside", id])];
+/** A link that opens the same episodes again, with the same filters, in this page or another of the same run. */
+function linkTo(run, { open, beside, query }) {
+  const parts = [...(run ? [["run", run]] : []), ...(open ? [["episode", open]] : []), ...beside.map((id) => ["beside", id]), ...Object.entries(query).filter(([, value]) => value !== "")];
   return `#${parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&")}`;
 }
 
 function readLink() {
   const found = new URLSearchParams(location.hash.slice(1));
-  return found.has("episode") ? { run: found.get("run"), open: found.get("episode"), beside: found.getAll("beside") } : null;
+  const query = Object.fromEntries(Object.keys(EMPTY_QUERY).filter((key) => found.has(key)).map((key) => [key, found.get(key)]));
+  if (!found.has("episode") && !Object.keys(query).length) return null;
+  return { run: found.get("run"), open: found.get("episode"), beside: found.getAll("beside"), query };
+}
+
+/** Show in the form what is looked for; what a list does not have is not looked for. */
+function fillIn(form, query) {
+  for (const [name, value] of Object.entries(query)) {
+    const field = form.elements.namedItem(name);
+    if (field) field.value = value;
+    if (field ? field.value !== value : value) query[name] = "";
+  }
 }
 
 function filters(facets, state, refresh) {
@@ -148,6 +168,7 @@ function filters(facets, state, refresh) {
   const bound = (key, label, inputs) => h("input", { name: key, type: "number", min: 0, max: 1, step: "any", "aria-label": label, placeholder: inputs, on: { input: set(key) } });
   return h("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } },
     h("label", { class: "search" }, "text", h("input", { name: "text", type: "search", placeholder: "any words, task, ids, tools", on: { input: (event) => { state.query.text = event.target.value; refresh(); } } })),
+    h("label", {}, "task", h("input", { name: "task", type: "search", placeholder: "part of its id", on: { input: set("task") } })),
     select("phase", "phase", facets.phase),
     select("verdict", "result", facets.verdict, (value) => VERDICT_NAMES[value]),
     select("persona", "persona", facets.persona),
@@ -166,5 +187,5 @@ function listRow(row) {
   return h("button", { type: "button", class: `row ${row.verdict}${row.readable === false ? " unreadable" : ""}` },
     h("span", { class: "verdict", title: row.verdict }, VERDICT_MARKS[row.verdict]),
     h("span", { class: "task" }, row.task),
-    h("span", { class: "meta" }, `${row.persona} · ${placeOf(row)} · ${row.turns} turns${partly}`));
+    h("span", { class: "meta" }, `${row.persona} · ${placeOf(row)} #${row.sample} · ${row.turns} turns${partly}`));
 }

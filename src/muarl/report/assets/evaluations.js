@@ -2,8 +2,8 @@
 // users, where dialogues ended, and the grid of policies and users.
 
 function evaluationsSection(data) {
-  const lines = [...data.evals, ...cellLines(data.grid)];
-  const parts = [gridParts(data.grid), besideTable(lines), failuresTable(lines), spentTable(lines), passTable(data.evals), metricsTable(lines), usersTable(data.evals), toolsTable(lines), endingsTable(lines)].flat().filter(Boolean);
+  const lines = [...data.evals, ...cellLines(data)];
+  const parts = [gridParts(data.grid), besideTable(lines), perturbedTable(data.perturbed), failuresTable(lines), spentTable(lines), passTable(data.evals), metricsTable(lines), usersTable(data.evals), toolsTable(lines), endingsTable(lines)].flat().filter(Boolean);
   return parts.length ? h("section", { id: "evaluations" }, h("h2", {}, "Evaluations in full"), h("div", { class: "tables" }, parts)) : "";
 }
 
@@ -23,8 +23,9 @@ function titled(title, heads, rows, note) {
 }
 
 /** Cells of a grid as evaluations. */
-function cellLines(grid) {
-  return listOf(grid?.cells).map((cell) => ({ ...cell.summary, ...cell, phase: `${cell.policy} with ${cell.user}` }));
+function cellLines({ grid, observed }) {
+  return listOf(grid?.cells).filter((cell) => cell?.summary).map((cell) => ({ ...cell.summary, ...cell, phase: `${cell.policy} with ${cell.user}`,
+    observed: observed.find((line) => line.policy === cell.policy && line.user === cell.user) }));
 }
 
 /** The score, what no skill earns, what is left of the one above the other, and what was trained on. */
@@ -34,6 +35,14 @@ function besideTable(lines) {
     line.contamination?.says ?? "nobody looked"]);
   return titled("Beside the scores", ["", "success", "floor", "above the floor", "trained on"], rows,
     "Floor: the best policy without skill. Above it: the share earned of what the floor leaves.");
+}
+
+/** What perturbations cost. */
+function perturbedTable(lines) {
+  const acted = (line) => Object.entries(line.acted || {}).map(([kind, share]) => `${kind} ${intervalText(share, percent)}`).join("; ");
+  return titled("Perturbed", ["by", "success", "without", "difference", "dialogues", "where a kind acted"], lines.map((line) => [
+    [String(line.name ?? "unnamed"), temperatureName(line.temperature)].filter(Boolean).join(", "), scoreText(line.success), scoreText(line.clean), intervalText(line.difference, signedPercent),
+    number(line.n), h("span", { class: "says" }, acted(line))]), "Difference: paired by task. A kind acts more often in long dialogues, which are the harder ones.");
 }
 
 const FAILURES = {
@@ -104,22 +113,23 @@ function endingsTable(evals) {
 
 /** Policies by users, what differs, and what of a gain is kept. */
 function gridParts(grid) {
-  if (!grid || !Array.isArray(grid.cells)) return [];
-  const users = [...new Set(grid.cells.map((cell) => cell.user))];
-  const policies = [...new Set(grid.cells.map((cell) => cell.policy))];
-  const cellOf = (policy, user) => grid.cells.find((cell) => cell.policy === policy && cell.user === user);
+  const cells = listOf(grid?.cells).filter((cell) => cell?.summary);
+  if (!cells.length) return [];
+  const users = [...new Set(cells.map((cell) => cell.user))];
+  const policies = [...new Set(cells.map((cell) => cell.policy))];
+  const cellOf = (policy, user) => cells.find((cell) => cell.policy === policy && cell.user === user);
   const difference = (one) => [`${one.of} − ${one.minus}`, one.beside, intervalText(one.success, signedPercent), number(one.adjusted ?? one.p), one.found ?? "", h("span", { class: "says" }, one.why ?? "")];
   const told = ["success", "p", "found", "why"];
   const adjusted = [...listOf(grid.policies), ...listOf(grid.users)].some((one) => isNumber(one.adjusted)) ? " p is adjusted for all comparisons of the grid (Holm)." : "";
   const paired = `Paired by task; an interval that holds 0 tells nothing.${adjusted}`;
-  const most = Math.max(0, ...grid.cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
+  const most = Math.max(0, ...cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
   return [
     titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; the stronger the colour, the more."),
     most > 1 && titled(`pass^${most}, policies by users`, ["", ...users], policies.map((policy) => [policy, ...users.map((user) => scoreText(cellOf(policy, user)?.pass_hat?.[most]))])),
     titled("Policies compared", ["", "with user", ...told], listOf(grid.policies).map(difference), paired),
     titled("Users compared", ["", "of policy", ...told], listOf(grid.users).map(difference), paired),
     titled("What is kept of the gain", ["with user", "kept", "verdict", "why"], Object.entries(grid.kept || {}).map(([user, one]) => [user, intervalText(one?.kept, percent), String(one?.verdict ?? ""), h("span", { class: "says" }, one?.why ?? "")])),
-    titled("Other trainings", ["", "with user", "mean of trainings", "", ""], grid.cells.filter((cell) => cell.trainings).map((cell) => [cell.policy, cell.user,
+    titled("Other trainings", ["", "with user", "mean of trainings", "", ""], cells.filter((cell) => cell.trainings).map((cell) => [cell.policy, cell.user,
       intervalText(cell.trainings.mean, percent), Object.entries(cell.by_seed || {}).map(([seed, value]) => `seed ${seed}: ${percent(interval(value)?.value)}`).join(", "), h("span", { class: "says" }, cell.trainings.says)]),
       "How well another training of the same kind would do: each training counts once, however many its dialogues."),
   ];

@@ -21,6 +21,8 @@ function drawRun(data, at) {
   return [notices, summarySection, trainingSection, evaluationsSection, users, episodes, runSection].map((draw) => guarded(draw, data));
 }
 
+// What is folded for a reader is not for paper.
+addEventListener("beforeprint", () => document.querySelectorAll("#users details").forEach((fold) => { fold.open = true; }));
 document.getElementById("masthead").append(guarded(isOne ? (all) => masthead(all.runs[0]) : runsMasthead, page));
 document.getElementById("page").replaceChildren(...(isOne ? drawRun(page.runs[0], 0)
   : [guarded(runsSection, page), ...guarded((all) => runTabs(all.runs, drawRun), page)]));

@@ -51,7 +51,7 @@ function endingTable(runs) {
   });
   return h("div", { class: "card" }, scrolling("Runs side by side", h("table", { class: "evals" },
     h("thead", {}, h("tr", {}, ["run", "seed", "before", "success", "0 to 100 %", "dialogues", "last training reward", "iterations"].map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, rows))), h("p", { class: "note" }, "Success of the last evaluation with its 95 % interval; the dashed line is the floor. Intervals that overlap do not show a difference: muarl eval compares runs task by task."));
+    h("tbody", {}, rows))), h("p", { class: "note" }, "Success of the last evaluation with its 95 % interval; the dashed line is the floor. Intervals that overlap do not show a difference: muarl compare compares runs task by task."));
 }
 
 function comparedCharts(runs) {

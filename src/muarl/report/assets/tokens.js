@@ -36,7 +36,7 @@ function tokensOf(sample, turns, advantages) {
   const tokens = sample.ids.map((id) => ({ id, sampled: false }));
   let next = 0;
   for (const [start, end, version] of sample.spans) {
-    for (let at = start; at < end; at++, next++) {
+    for (let at = start; at < end && at < tokens.length; at++, next++) {
       Object.assign(tokens[at], { sampled: true, version, logprob: sample.logprobs[next], trainer: sample.trainer?.[next] });
     }
   }

@@ -1,0 +1,231 @@
+"""Environments in Gymnasium's form whose observations are text.
+
+Nothing of Gymnasium is imported but where an environment is named by its registered id: what counts is
+`reset(seed=...) -> (observation, info)` and `step(action) -> (observation, reward, terminated, truncated,
+info)`, as https://gymnasium.farama.org/api/env/ has them. What a dialogue earns is the sum of rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from anyio import to_thread
+
+from muarl.authors import as_exceptions
+from muarl.environments.protocol import Answer, Environment, Score, Step
+from muarl.errors import SetupError, SpecError, ToolServerError
+from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.seeds import derive_seed
+from muarl.spec import DomainSpec, Located, TaskSpec
+from muarl.spec.environment import ENVIRONMENT, GymnasiumSpec
+
+Given = TypeVar("Given")
+
+ACT = "act"
+"""The tool that takes an action, where actions are calls."""
+
+_SEEDS = 2**31
+"""Seeds are below: more than that some generators do not take."""
+
+
+class GymnasiumEnvironments:
+    """A domain's environments in Gymnasium's form; a task is a seed.
+
+    Args:
+        located: The domain's file.
+        spec: Its `environment.gymnasium`.
+        load: Finds what `make` names.
+    """
+
+    def __init__(
+        self, located: Located[DomainSpec], spec: GymnasiumSpec, load: Callable[[], Any]
+    ) -> None:
+        self._located = located
+        self._spec = spec
+        self._load = load
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        if self._spec.action == "message":
+            return ()
+        action: dict[str, Any] = {"type": "string"}
+        if self._spec.choices:
+            action["enum"] = list(self._spec.choices)
+        parameters = {"type": "object", "properties": {"action": action}, "required": ["action"]}
+        return (ToolSpec(ACT, "Take an action; gives what is observed then.", parameters),)
+
+    @property
+    def actions(self) -> Sequence[Message]:
+        if self._spec.action == "message":
+            return [Message("assistant", choice) for choice in self._spec.choices]
+        return [
+            Message("assistant", "", (ToolCall("", ACT, {"action": choice}),))
+            for choice in self._spec.choices or ("0", "1", "2")
+        ]
+
+    def tasks(self, split: str) -> Sequence[TaskSpec]:
+        domain = self._located.spec
+        seeds = {
+            (name, number): derive_seed(domain.tasks.seed, domain.id, name, number) % _SEEDS
+            for name, count in domain.tasks.splits.items()
+            for number in range(count)
+        }
+        if len(set(seeds.values())) < len(seeds):
+            message = "two tasks would begin from the same seed; set tasks.seed to another number"
+            raise SpecError([self._located.problem(("tasks",), message)])
+        return [
+            TaskSpec(
+                id=f"{split}-{number}",
+                split=split,
+                goal=f"Play from seed {seeds[split, number]}.",
+                personas=list(domain.personas),
+                world={ENVIRONMENT: {"task": {"seed": seeds[split, number]}}},
+                gold=[],
+            )
+            for number in range(domain.tasks.splits[split])
+        ]
+
+    @asynccontextmanager
+    async def environment(self, task: Mapping[str, Any]) -> AsyncIterator[Environment]:
+        env = await _in_thread(self._made)
+        try:
+            yield GymnasiumEnvironment(env, self._spec, task["seed"])
+        finally:
+            if callable(close := getattr(env, "close", None)):
+                await _in_thread(close)
+
+    def _made(self) -> Any:
+        arguments = self._spec.arguments
+        if self._spec.id is None:
+            return self._load()(**arguments)
+        try:
+            import gymnasium
+        except ModuleNotFoundError as error:
+            raise SetupError(
+                "environment.gymnasium.id names what Gymnasium has registered, and it is not "
+                "installed: pip install 'muarl[gymnasium]'"
+            ) from error
+        return gymnasium.make(self._spec.id, disable_env_checker=True, **arguments)
+
+
+class GymnasiumEnvironment:
+    """One dialogue's.
+
+    Args:
+        env: What `make` gave.
+        spec: How its actions are said.
+        seed: It begins from.
+    """
+
+    def __init__(self, env: Any, spec: GymnasiumSpec, seed: int) -> None:
+        self._env = env
+        self._spec = spec
+        self._seed = seed
+        self._earned = 0.0
+
+    async def open(self) -> Step:
+        given = await _in_thread(lambda: self._env.reset(seed=self._seed))
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise ToolServerError(
+                f"the environment's reset returned {_shape(given)}; expected (observation, info)"
+            )
+        return Step(_text(given[0], "reset"), earned=0.0)
+
+    async def answer(self, message: Message) -> Step:
+        if self._spec.action == "call":
+            if not message.tool_calls:
+                return Step(f"To act, call {ACT}(action=...).", earned=self._earned)
+            return await self._all(message.tool_calls)
+        if message.tool_calls:
+            refused = Answer("there are no tools here; say your action", is_error=True)
+            return Step(answers=[refused] * len(message.tool_calls), earned=self._earned)
+        action = self._action(message.content)
+        if isinstance(action, _NoAction):
+            return Step(action.why, earned=self._earned)
+        return await self._step(action)
+
+    async def score(self) -> Score:
+        return Score(self._earned)
+
+    async def _all(self, calls: Sequence[ToolCall]) -> Step:
+        """One action after another, until it is over."""
+        answers: list[Answer] = []
+        over = False
+        for call in calls:
+            said = call.arguments.get("action")
+            if over:
+                answers.append(Answer("not done: this is over", is_error=True))
+            elif call.error is not None:
+                answers.append(Answer(call.error, is_error=True))
+            elif call.name != ACT or not isinstance(said, str) or len(call.arguments) > 1:
+                answers.append(Answer(f"there is {ACT}(action), a text", is_error=True))
+            elif isinstance(action := self._action(said), _NoAction):
+                answers.append(Answer(action.why, is_error=True))
+            else:
+                step = await self._step(action)
+                answers.append(Answer(step.text))
+                over = step.over
+        return Step(answers=answers, over=over, earned=self._earned)
+
+    def _action(self, said: str) -> Any:
+        """The action that a text is, or why it is none."""
+        space = getattr(self._env, "action_space", None)
+        start = int(getattr(space, "start", 0))
+        if self._spec.choices:
+            known = [choice.casefold() for choice in self._spec.choices]
+            meant = said.strip().rstrip(".!").casefold()
+            if meant in known:
+                return start + known.index(meant)
+            return _NoAction(f"That is no action. Choose one of: {', '.join(self._spec.choices)}.")
+        if (count := getattr(space, "n", None)) is not None:
+            meant = said.strip().rstrip(".")
+            if meant.isascii() and meant.isdigit() and 0 <= int(meant[:9]) - start < int(count):
+                return int(meant)
+            return _NoAction(
+                f"That is no action. Say a number from {start} to {start + int(count) - 1}."
+            )
+        if callable(contains := getattr(space, "contains", None)) and not contains(said):
+            return _NoAction("That is no action that can be taken here.")
+        return said
+
+    async def _step(self, action: Any) -> Step:
+        given = await _in_thread(lambda: self._env.step(action))
+        if not isinstance(given, tuple) or len(given) != 5:
+            raise ToolServerError(
+                f"the environment's step returned {_shape(given)}; expected (observation, reward, "
+                "terminated, truncated, info)"
+            )
+        observation, reward, terminated, truncated, _ = given
+        self._earned += float(reward)
+        text = _text(observation, "step")
+        return Step(text, over=bool(terminated or truncated), earned=self._earned)
+
+
+class _NoAction:
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def _text(observation: Any, of: str) -> str:
+    if isinstance(observation, str):
+        return str(observation)
+    raise ToolServerError(
+        f"the environment's {of} gave an observation of type {type(observation).__name__}; expected "
+        "text: wrap it so that it says what is observed (gymnasium.ObservationWrapper)"
+    )
+
+
+def _shape(given: Any) -> str:
+    return f"{len(given)} values" if isinstance(given, tuple) else type(given).__name__
+
+
+async def _in_thread(function: Callable[[], Given]) -> Given:
+    """Run what may take long beside the dialogues; a deadline leaves it to itself."""
+
+    def contained() -> Given:
+        with as_exceptions():
+            return function()
+
+    return await to_thread.run_sync(contained, abandon_on_cancel=True)
