@@ -15,7 +15,7 @@ from muarl.reward.evidence import Evidence
 from muarl.reward.own import Answer
 from muarl.reward.plugin import PredicatePlugin
 from muarl.spec.base import EnvName
-from muarl.spec.plugged import Options, Plugin
+from muarl.spec.plugin import Options, Plugin
 from muarl.tools.plugin import ToolServerPlugin
 from muarl.tools.protocol import ToolServer, ToolSession
 from muarl.user.plugin import Scene, UserPlugin
