@@ -17,9 +17,11 @@ from muarl.domain import load_domain
 from muarl.errors import SpecError
 from muarl.messages import ToolCall
 from muarl.record import Outcome
+from muarl.spec import load_run
 from muarl.spec.user import FixedUserSpec, UserKindSpec
 from muarl.testing import ScriptedPolicy
 from muarl.testing.playing import play_agents
+from muarl.train.run_domain import refuse_unfit
 
 BY_CALL = "choices: [left, right], action: call"
 
@@ -184,6 +186,32 @@ def test_another_user_is_refused_by_name(tmp_path: Path) -> None:
     task = domain.tasks("train")[0]
     with pytest.raises(SpecError, match=r"an environment answers in this domain; leave the run's"):
         domain.user(UserKindSpec(fixed=FixedUserSpec()), task, "environment", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("user: {fixed: {}}", r"run.yaml:\d+:\d+: an environment answers in this domain"),
+        (
+            "rollout: {perturb: {server_error: 0.1, typo: 0.1}}",
+            r"run.yaml:\d+:\d+: an environment answers all calls .* \(server_error\); only what is said",
+        ),
+        ("rollout: {perturb: {typo: 0.1}}", ""),
+    ],
+)
+def test_a_run_that_does_not_fit_is_refused_where_it_says_so(
+    tmp_path: Path, given: str, says: str
+) -> None:
+    write_walk(tmp_path)
+    (tmp_path / "run.yaml").write_text(
+        f"version: 1\ndomain: domain.yaml\nmodel: {{tiny: {{}}}}\ngrpo: {{tasks_per_iteration: 2}}\n{given}\n"
+    )
+    run = load_run(tmp_path / "run.yaml")
+    if not says:
+        refuse_unfit(run, load_domain(tmp_path))
+        return
+    with pytest.raises(SpecError, match=says):
+        refuse_unfit(run, load_domain(tmp_path))
 
 
 @pytest.mark.parametrize(
