@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -171,12 +170,12 @@ async def test_each_dialogue_has_an_environment_of_its_own_that_is_closed_L3_L7(
 
 
 def test_a_person_may_be_the_agent_and_not_the_user(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_walk(tmp_path, more="expert: walk.py:Walk\n")
-    monkeypatch.setattr("sys.stdin", StringIO("right\nright\n"))
-    muarl = InProcess(capfd)
-    muarl("play", tmp_path).refuses(2, "an environment answers here, and no user: be the agent")
+    InProcess(capfd)("play", tmp_path).refuses(
+        2, "an environment answers here, and no user: be the agent"
+    )
 
 
 @pytest.mark.anyio
