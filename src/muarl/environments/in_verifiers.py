@@ -231,7 +231,7 @@ class _Rollout:
         if isinstance(answer, _Cut):
             if answer.message is not None:  # of their trajectory, and answered by nothing
                 response = response_of(answer.message, cut=True)
-                await self._theirs.add_modelresponse_of(state, prompt, response)
+                await self._theirs.add_model_response(state, prompt, response)
             raise their_library().OverlongPromptError("a cap of the run ended the dialogue")
         return answer
 

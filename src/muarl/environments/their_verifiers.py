@@ -49,7 +49,7 @@ def client_of(ask: Callable[[Any, Any, Any], Any]) -> Any:
     """A client of theirs that asks us."""
 
     class Policy(their_library().Client):  # type: ignore[misc]
-        async def getresponse_of(
+        async def get_response(
             self, prompt: Any, model: Any, sampling_args: Any, tools: Any = None, **more: Any
         ) -> Any:
             del model, sampling_args
