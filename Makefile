@@ -16,7 +16,7 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl train specs/quickstart.yaml --out $(RUN) --overwrite
 	$(VENV)/bin/muarl report $(RUN)
 
-test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) $(if $(INSPECT),$(VENV)/.inspect) $(if $(TRAINERS),$(VENV)/.trainers) lint
+test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) $(if $(INSPECT),$(VENV)/.inspect) $(if $(TRAINERS),$(VENV)/.trainers) $(if $(VERIFIERS),$(VENV)/.verifiers) lint
 	$(VENV)/bin/python -m pytest
 
 lint: $(VENV)/.train $(VENV)/.test
@@ -65,6 +65,10 @@ $(VENV)/.inspect: scripts/install-inspect.sh | $(VENV)/bin/python
 
 $(VENV)/.trainers: scripts/install-trainers.sh | $(VENV)/.test
 	scripts/install-trainers.sh $(VENV)
+	touch $@
+
+$(VENV)/.verifiers: scripts/install-verifiers.sh | $(VENV)/.test
+	scripts/install-verifiers.sh $(VENV)
 	touch $@
 
 $(VENV)/.models: scripts/install-smollm2.sh pyproject.toml constraints.txt | $(VENV)/.test

@@ -47,6 +47,7 @@ def serve_http() -> None:
     app = serve(WORLD).streamable_http_app(json_response=True, stateless_http=True)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # before anybody knows where, or who is quick is turned away
         print(listener.getsockname()[1], flush=True)
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 

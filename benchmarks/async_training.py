@@ -32,6 +32,7 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import anyio
+from quickstart import small_desk
 
 from muarl.cli._running import prepare_torch
 from muarl.observe import Observation
@@ -129,16 +130,21 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=12, help="groups of 8 in an iteration")
     parser.add_argument("--tail", type=float, default=3.0, help="seconds of a slow user's message")
     parser.add_argument("--cold-start", type=int, default=120, help="steps before")
-    parser.add_argument("--expert", type=int, default=400, help="dialogues of the cold start")
     parser.add_argument("--modes", nargs="+", default=["on_policy", "asynchronous"], choices=MODES)
+    parser.add_argument("--small", action="store_true", help="see that it works, in seconds")
     args = parser.parse_args()
+    if args.small:
+        args.iterations, args.tasks, args.tail, args.cold_start = 1, 1, 0.01, 2
     prepare_torch(1)
     quickstart = load_run(ROOT / "specs" / "quickstart.yaml")
     played = {"episodes": 8, "temperatures": [1.0]}
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cold_start = {"episodes": args.expert, "steps": args.cold_start}
+        if args.small:
+            desk = os.path.relpath(small_desk(folder), quickstart.path.parent)
+            quickstart = _changed(quickstart, domain=desk)
+        cold_start = {"episodes": 16 if args.small else 400, "steps": args.cold_start}
         cold = _changed(quickstart, cold_start=cold_start, grpo=None, eval=played)
         _run(cold, folder / "cold", 0.0)
         model = {"path": os.path.relpath(folder / "cold" / "model", quickstart.path.parent)}
@@ -149,6 +155,8 @@ def main() -> None:
                 "mode": MODES[mode],
                 "lr": 1e-4,
                 "kl_coef": 0.001,
+                # An update is then made whatever few dialogues earn.
+                "entropy_coef": 0.001 if args.small else 0.0,
             }
             located = _changed(quickstart, model=model, cold_start=None, grpo=grpo, eval=played)
             found[mode] = _rates(_run(located, folder / mode, args.tail))

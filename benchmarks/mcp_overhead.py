@@ -146,7 +146,9 @@ async def measure(calls: int) -> dict[str, Any]:
     for name, stdio in servers.items():
         say(name)
         # 64 processes at once would measure how they share the cores.
-        figures[name] = await measured(lambda s=stdio: s.session(World(WORLD)), calls, 3, 0)
+        figures[name] = await measured(
+            lambda s=stdio: s.session(World(WORLD)), calls, min(calls, 3), 0
+        )
     say("http")
     async with http_server([*command[:-1], "http"]) as url:
         figures["http"] = await measured(

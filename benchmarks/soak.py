@@ -27,7 +27,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 from _meters import metered, open_handles, rss_bytes
-from _scripted_desk import TURNS, ScriptedDesk
+from _scripted_desk import GROUP, TURNS, ScriptedDesk
 
 from muarl.cli._running import calm_collector
 from muarl.errors import PolicyError
@@ -107,8 +107,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="only the last line on stdout")
     parser.add_argument("--round", type=int, default=ROUND, help="dialogues of a round")
     args = parser.parse_args()
-    if args.round < 1 or args.dialogues < args.round or args.dialogues % args.round:
-        parser.error("--dialogues is a multiple of --round")
+    if args.round < 1 or args.round % GROUP or args.dialogues < 1 or args.dialogues % args.round:
+        parser.error(f"--dialogues is a multiple of --round, and that of {GROUP}")
     print(json.dumps(anyio.run(soak, args.dialogues, args.round)))
 
 

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from quickstart import ROOT, say, spec_file
+from quickstart import ROOT, say, shrink, spec_file
 from quickstart import small as quickstart_in_small
 
 from muarl.cli._running import prepare_torch
@@ -186,7 +186,7 @@ def play(folder: Path, single: Path, mixture: Path, seed: int, *, tasks: int) ->
         cells[policy, user].append(episode)
     return {
         "iterations": iterations,
-        "cells": {names: played(episodes).trials for names, episodes in cells.items()},
+        "cells": {names: played({seed: episodes}).trials for names, episodes in cells.items()},
     }
 
 
@@ -260,9 +260,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         desk = cooperative_desk(folder)
+        if args.small:
+            shrink(desk)
         for seed in SEEDS[: args.seeds]:
             single, mixture = (train(folder, desk, who, seed, small=args.small) for who in USERS)
-            tasks = 30 if args.small else args.tasks
+            tasks = 6 if args.small else args.tasks
             grid = play(folder, single, mixture, seed, tasks=tasks)
             found[seed] = grid["cells"]
             rows[seed] = {

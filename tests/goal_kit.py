@@ -79,20 +79,31 @@ from muarl.goals import Goals, Scene, Unfit, Wish, call, user_call
 
 """
 
-CANCEL = """
-goals = Goals(**OPTIONS)
 
+def of_a_new_order(name: str, status: str, which: str, item: str = "rug") -> str:
+    """A goal: an order that the task brings along is wanted cancelled.
+
+    Args:
+        name: Of the goal.
+        status: Of the order.
+        which: What the call is: `gold`, or `forbidden`.
+        item: What was ordered.
+    """
+    return f"""
 @goals.goal()
-def cancel(scene):
-    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
-    scene.bring({"orders": {key: {"account": "A1", "item": "rug", "status": "pending", "price": 3}}})
+def {name}(scene):
+    key = scene.name(lambda rng: f"W{{rng.randrange(100, 1000)}}")
+    scene.bring({{"orders": {{key: {{"account": "A1", "item": "{item}", "status": "{status}", "price": 3}}}}}})
     return Wish(
         ask="cancel",
-        words="you want order {order_id} cancelled",
-        facts={"order_id": key},
-        gold=[call("cancel", order_id=key)],
+        words="you want order {{order_id}} cancelled",
+        facts={{"order_id": key}},
+        {which}=[call("cancel", order_id=key)],
     )
 """
+
+
+CANCEL = "\ngoals = Goals(**OPTIONS)\n" + of_a_new_order("cancel", "pending", "gold")
 """Goals of `OPTIONS`, one of which wants an order cancelled that the task brings along."""
 
 

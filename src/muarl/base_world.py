@@ -16,7 +16,8 @@ from muarl.spec import DomainSpec, Located
 from muarl.spec.device import DEVICE, DeviceStateSpec
 from muarl.spec.domain import WorldSpec
 from muarl.spec.environment import BEGINNING, ENVIRONMENT
-from muarl.spec.plugged import O, PluggedWorld, Plugin
+from muarl.spec.plugged import PluggedWorld
+from muarl.spec.plugin import O, Plugin
 from muarl.world import World, plain
 
 

@@ -244,6 +244,7 @@ class Dialogue:
             generation = await self._generate(side.prompt, min(room, limits.max_tokens))
             turn = self._record(generation)
             if generation.finish_reason == "length":
+                self._domain.cut_short(self._world, turn.message)
                 cut_by_context = room <= limits.max_tokens
                 return Outcome.TRUNCATED_CONTEXT if cut_by_context else Outcome.TRUNCATED_LENGTH
             log.history.append(turn.message)

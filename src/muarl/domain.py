@@ -148,6 +148,11 @@ class Domain:
         """Whether an environment has ended the dialogue with this world."""
         return self.spec.environment is not None and world[ENVIRONMENT]["over"] is True
 
+    def cut_short(self, world: World, message: Message) -> None:
+        """Let an environment know of a dialogue's last message, which a cap cut and nobody answers."""
+        if self._environment is not None:
+            self._environment.cut_short(world, message)
+
     @property
     def server(self) -> ToolServer:
         """The domain's tool server."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from muarl.spec.plugged import O, Plugin
+from muarl.spec.plugin import O, Plugin
 
 
 class Figures(msgspec.Struct, frozen=True):

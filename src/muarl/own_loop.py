@@ -328,6 +328,7 @@ class LedDialogue(Dialogue):
         )
         self._log.turns.append(turn)
         if generation.finish_reason == "length":
+            self._domain.cut_short(self._world, message)
             by_context = room <= limits.max_tokens
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
         return turn

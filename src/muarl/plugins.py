@@ -14,7 +14,8 @@ from muarl.record import Usage, UserReply
 from muarl.reward.evidence import Evidence
 from muarl.reward.own import Answer
 from muarl.reward.plugin import PredicatePlugin
-from muarl.spec.plugged import Options, Plugin
+from muarl.spec.base import EnvName
+from muarl.spec.plugin import Options, Plugin
 from muarl.tools.plugin import ToolServerPlugin
 from muarl.tools.protocol import ToolServer, ToolSession
 from muarl.user.plugin import Scene, UserPlugin
@@ -25,6 +26,7 @@ __all__ = [
     "ActingUser",
     "Answer",
     "Device",
+    "EnvName",
     "EpisodeError",
     "Evidence",
     "Figures",

@@ -19,8 +19,8 @@ from muarl.errors import SpecError
 from muarl.spec import Located, SuiteSpec, TaskSpec, load_suite_spec
 from muarl.spec.finding import unknown
 from muarl.spec.kinds import kind_of
-from muarl.spec.references import member_findings, split_findings
 from muarl.spec.run import RunSpec
+from muarl.spec.split_references import member_findings, split_findings
 from muarl.spec.suite import MemberSpec
 from muarl.spec.user import UserSpec
 

@@ -13,7 +13,9 @@ from muarl.cli import VERBS
 from muarl.cli.init import PLACEHOLDER, TEMPLATES
 from muarl.spec.schema import schema_files
 
-every_template = pytest.mark.parametrize("template", sorted(TEMPLATES.keys() - {"gymnasium"}))
+every_template = pytest.mark.parametrize(
+    "template", sorted(TEMPLATES.keys() - {"gymnasium", "verifiers"})
+)
 
 
 @pytest.fixture(autouse=True)

@@ -62,6 +62,7 @@ def test_a_rollout_leaves_a_log_and_its_figures(
     assert metrics == {"kind": "rollout", "phase": "rollout", "temperature": 1.0, **found}
     assert (users["kind"], users["phase"], users["dialogues"]) == ("users", "rollout", 5)
     assert users["figures"]["contract"]["value"] == 1.0
+    assert (out / "tokenizer" / "tokenizer.json").is_file(), "whoever reads the tokens needs it"
 
 
 def test_a_run_that_fails_says_so_in_its_log_with_each_fault(

@@ -158,7 +158,7 @@ def test_a_gpu_that_is_not_there_is_missed_before_a_folder_is_made(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, err = said(capsys, "--set", "model.device=cuda")
     assert code == 1
-    assert "model.device: cuda: process 0 of this machine needs a GPU of its own" in err
+    assert "model.device: cuda: torch sees no GPU on this machine" in err
     assert not (folder / "runs").exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 from errand import LAWS, OFFICE, PAGE, PROJECT, install
 
 from muarl.cli import main
-from muarl.spec.plugged import KINDS
+from muarl.spec.plugin import KINDS
 
 DOMAIN, TASKS, RUN, GRID = [block.text for block in PAGE if block.language == "yaml"]
 (SAID,) = [block.text for block in PAGE if block.language == "text"]

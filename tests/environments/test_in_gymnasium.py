@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dialogue_kit import ids_of, renderer
 from environment_kit import CAPS, WALK, Says, calls, played, write_walk
 
+from muarl import AgentContext, Rollouts
 from muarl.data.replay import replay_all
 from muarl.domain import load_domain
 from muarl.errors import SpecError
 from muarl.messages import ToolCall
 from muarl.record import Outcome
 from muarl.spec.user import FixedUserSpec, UserKindSpec
+from muarl.testing import ScriptedPolicy
 from muarl.testing.playing import play_agents
 
 BY_CALL = "choices: [left, right], action: call"
@@ -72,6 +75,29 @@ async def test_a_call_that_is_no_action_is_answered_and_not_taken(tmp_path: Path
         write_walk(tmp_path), lambda: Says(calls(("act", {"action": "right"})), "left")
     )
     assert without.turns[0].results[0].is_error
+
+
+@pytest.mark.anyio
+async def test_an_agents_own_loop_may_lead_it(tmp_path: Path) -> None:
+    async def agent(context: AgentContext) -> None:
+        while True:
+            await context.generate(context.opening)
+            await context.tell_user("right")
+
+    async def caller(context: AgentContext) -> None:
+        await context.generate(context.opening)
+        await context.call_tool("act", {"action": "right"})
+        await context.call_tool("act", {"action": "right"})
+
+    for loop, gymnasium in ((agent, "choices: [left, right]"), (caller, BY_CALL)):
+        domain = load_domain(write_walk(tmp_path / loop.__name__, gymnasium=gymnasium))
+        policy = ScriptedPolicy(["Hm."] * 3, ids_of)
+        async with Rollouts(
+            domain, policy, renderer(), loop=loop, limits=CAPS, group_size=1
+        ) as rollouts:
+            groups = [group async for group in rollouts]
+        ends = {(e.outcome, e.reward) for group in groups for e in group.episodes}
+        assert ends == {(Outcome.COMPLETED, 1.0)}
 
 
 @pytest.mark.anyio

@@ -6,25 +6,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from goal_kit import CANCEL, DOMAIN, shop
+from goal_kit import CANCEL, DOMAIN, of_a_new_order, shop
 
 from muarl.domain import Domain
 from muarl.errors import SpecError
 from muarl.goals import Composition, Goals, compose, histogram
 from muarl.spec import TaskSpec
 
-REFUSE = """
-@goals.goal()
-def refuse(scene):
-    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
-    scene.bring({"orders": {key: {"account": "A1", "item": "rug", "status": "shipped", "price": 3}}})
-    return Wish(
-        ask="cancel",
-        words="you want order {order_id} cancelled",
-        facts={"order_id": key},
-        forbidden=[call("cancel", order_id=key)],
-    )
-"""
+REFUSE = of_a_new_order("refuse", "shipped", "forbidden")
 
 
 def test_a_domain_has_as_many_tasks_as_it_asks_goals_for(tmp_path: Path) -> None:
@@ -136,20 +125,9 @@ def test_what_several_things_fit_is_not_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_becomes_ambiguous_by_a_later_wish_is_not_asked_for(tmp_path: Path) -> None:
-    another = """
-@goals.goal()
-def another(scene):
-    if not scene.wish:
-        raise Unfit("only besides")
-    key = scene.name(lambda rng: f"W{rng.randrange(100, 1000)}")
-    scene.bring({"orders": {key: {"account": "A1", "item": "lamp", "status": "pending", "price": 3}}})
-    return Wish(
-        ask="cancel",
-        words="you want order {order_id} cancelled",
-        facts={"order_id": key},
-        gold=[call("cancel", order_id=key)],
+    another = of_a_new_order("another", "pending", "gold", item="lamp").replace(
+        "    key =", "    if not scene.wish:\n        raise Unfit('only besides')\n    key =", 1
     )
-"""
     source = LAMP.replace("Goals()", "Goals(wishes={2: 1.0})").replace("goal()", "goal(first=True)")
     with pytest.raises(SpecError, match="several fit what she says of 'order_id'"):
         shop(tmp_path, source + another).tasks("train")

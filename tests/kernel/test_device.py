@@ -33,7 +33,18 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(
     assert str(device_for(asked)) == device  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("asked", "count"), [("cuda", 0), ("cuda", 2), ("auto", 2)])
+@pytest.mark.parametrize("rank", [None, "2"])
+def test_a_machine_without_a_gpu_is_told_so_in_the_same_words_by_each_process(
+    rank: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus(monkeypatch, 0, rank)
+    with pytest.raises(
+        SetupError, match=r"^model.device: cuda: torch sees no GPU .* cpu, or [^0-9]*$"
+    ):
+        device_for("cuda")
+
+
+@pytest.mark.parametrize(("asked", "count"), [("cuda", 2), ("auto", 2)])
 def test_a_process_without_a_gpu_is_told_so(
     asked: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

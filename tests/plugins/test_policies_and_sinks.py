@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from plugin_kit import PATIENT, Install
-from short_run import SHORT, carry_out, ready_model, write_run
+from plugin_packages import engine, sink_code
+from short_run import ready_model, write_run
 from spec_files import said, spoil
 
 from muarl.cli import main
@@ -23,113 +23,7 @@ from muarl.spec.engine import EngineSpec
 from muarl.testing import policy_laws
 from muarl.train.packages import package_findings
 
-ENGINE = '''\
-from contextlib import asynccontextmanager
-
-import torch
-from transformers import AutoModelForCausalLM
-
-from muarl.plugins import *
-
-
-class Settings(Options):
-    """How it samples."""
-
-    dtype: str = "float32"
-    """Type of its weights."""
-
-
-class Engine:
-    """Samples one message at a time, token by token, as anybody's first engine does."""
-
-    policy_version = 0
-
-    def __init__(self, settings, folder):
-        self.settings = settings
-        self.read(folder)
-
-    def read(self, folder):
-        dtype = getattr(torch, self.settings.dtype)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
-
-    async def load_weights(self, folder, version):
-        LOAD
-        self.read(folder)
-        self.policy_version = version
-
-    async def generate(self, request):
-        GENERATE
-        with torch.no_grad():
-            return self.sampled(request)
-
-    def sampled(self, request):
-        draw = torch.Generator().manual_seed(request.seed % 2**63)
-        ids, logprobs, cache, left = [], [], None, torch.tensor([request.prompt_ids])
-        while len(ids) < request.max_tokens:
-            out = self.model(left, past_key_values=cache, use_cache=True)
-            cache = out.past_key_values
-            heat = request.temperature or 1.0
-            logits = torch.log_softmax(out.logits[0, -1].float() / heat, dim=-1)
-            token = (
-                int(torch.multinomial(logits.exp(), 1, generator=draw))
-                if request.temperature
-                else int(logits.argmax())
-            )
-            ids.append(token)
-            logprobs.append(float(logits[token]))
-            left = torch.tensor([[token]])
-            if token in request.stop_token_ids:
-                return Generation(ids, logprobs, "stop", self.policy_version)
-        return Generation(ids, logprobs, "length", self.policy_version)
-
-
-@asynccontextmanager
-async def opened(settings, seat):
-    OPEN
-    yield Engine(settings, seat.weights)
-    CLOSE
-
-
-mine = PolicyPlugin(Settings, opened, trains=True)
-still = PolicyPlugin(Settings, opened)
-
-
-@asynccontextmanager
-async def nothing(settings, seat):
-    yield 3
-
-
-empty = PolicyPlugin(Options, nothing)
-'''
 POINTS = tuple(f"muarl.policies: {name} = {name}" for name in ("mine", "still", "empty"))
-
-
-def engine(**code: str) -> str:
-    text = ENGINE
-    for place in ("LOAD", "GENERATE", "OPEN", "CLOSE"):
-        text = text.replace(place, code.get(place.lower(), "pass"))
-    return text
-
-
-LITTLE: Mapping[str, Any] = {
-    "rollout": {**SHORT["rollout"], "group_size": 2, "context_tokens": 1000, "max_turns": 3},
-    "grpo": {**SHORT["grpo"], "iterations": 2, "tasks_per_iteration": 2},
-    "eval": {"episodes": 2, "temperatures": [1.0]},
-}
-
-
-@pytest.mark.timeout(300)
-def test_a_run_trains_what_an_engine_of_a_package_samples(tmp_path: Path, install: Install) -> None:
-    install(engine(), *POINTS)
-    run = write_run(tmp_path, engine={"plugin": "mine"}, model=ready_model(), **LITTLE)
-    rounds = carry_out(run, tmp_path / "out")
-    assert [line["policy_version"] for line in rounds] == [0, 1]
-    for line in rounds:
-        assert line["trained_tokens"] > 0
-        # Each round is sampled after a sync: with other weights its log-probs would be far off.
-        assert line["max_logprob_gap"] <= 1e-3
-        assert line["token_drift"] == 0
-    assert (tmp_path / "out" / "model" / "model.safetensors").is_file()
 
 
 def test_one_that_takes_no_weights_cannot_be_trained(tmp_path: Path, install: Install) -> None:
@@ -159,8 +53,9 @@ def named(name: str) -> Any:
 def test_it_keeps_the_laws_of_policies(install: Install) -> None:
     install(engine(), *POINTS)
 
+    place = seat()
+
     async def look() -> None:
-        place = seat()
         async with open_policy(named("mine"), place) as policy:
             await policy_laws(policy, REQUEST, place.renderer.tokenizer.vocab_size)
 
@@ -231,8 +126,10 @@ def test_what_a_policy_raises_is_its_fault(
 def test_what_ends_a_run_is_not_blamed_on_its_policy(install: Install) -> None:
     install(engine(), *POINTS)
 
+    place = seat()
+
     async def use() -> None:
-        async with open_policy(named("mine"), seat()):
+        async with open_policy(named("mine"), place):
             raise LookupError("of the run")
 
     with pytest.raises(LookupError, match="of the run"):
@@ -301,52 +198,6 @@ def test_a_grid_sets_a_packages_policy_beside_others(
     assert {cell["policy"]: cell["success"]["value"] for cell in cells} == {"clerk": 1, "idle": 0}
     recorded = json.loads((out / "domain.json").read_text())
     assert recorded["plug-ins"] == {"policy clerk": "shop-plugins 0.1"}
-
-
-SINK = """\
-import json
-
-from muarl.plugins import *
-
-
-class Where(Options):
-    \"\"\"Where to.\"\"\"
-
-    file: str = "figures.jsonl"
-    \"\"\"A file in the run's folder.\"\"\"
-
-
-class Lines:
-    def __init__(self, where, folder, config):
-        OPEN
-        self.path = folder / where.file
-        self.path.write_text(json.dumps({"seed": config["seed"]}) + "\\n")
-
-    def add(self, line):
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\\n")
-
-    def write(self, figures):
-        WRITE
-        self.add([figures.axis, figures.at, len(figures.values)])
-
-    def rewind(self, kept):
-        self.add(["rewound", len(kept)])
-
-    def close(self):
-        self.add("closed")
-
-
-sink = SinkPlugin(Where, Lines)
-nothing = SinkPlugin(Where, lambda where, folder, config: 3)
-"""
-
-
-def sink_code(**code: str) -> str:
-    text = SINK
-    for place in ("OPEN", "WRITE"):
-        text = text.replace(place, code.get(place.lower(), "pass"))
-    return text
 
 
 def rolled_out(folder: Path, sinks: str) -> int:

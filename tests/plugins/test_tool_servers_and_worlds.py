@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from plugin_kit import Install
+from plugin_packages import shop
 from spec_files import said, spoil
 
 from muarl.cli import main
@@ -19,81 +20,7 @@ from muarl.record import Episode
 from muarl.testing import play_agents, tool_server_laws, world_laws
 from muarl.world import World
 
-SHOP = '''\
-from contextlib import asynccontextmanager
-
-import anyio
-
-from muarl.plugins import *
-
-
-class Orders(World):
-    """A world that can be asked which orders are still open."""
-
-    def open(self):
-        return [name for name, order in self["orders"].items() if order["status"] == "pending"]
-
-
-class Stock(Options):
-    """What there is."""
-
-    orders: int = 1
-    """Orders that are open."""
-
-
-def build(options, folder):
-    return Orders({"orders": {f"W{n}": {"status": "pending"} for n in range(1, options.orders + 1)}})
-
-
-class Wording(Options):
-    """What the server says."""
-
-    done: str
-    """Answer to a call that did what it was to do."""
-
-
-PARAMETERS = {"type": "object", "properties": {"order_id": {"type": "string"}}}
-
-
-class Session:
-    tools = (ToolSpec("cancel", "Cancel.", PARAMETERS), ToolSpec("look", "Look.", PARAMETERS))
-
-    def __init__(self, options, world):
-        self.options, self.world = options, world
-
-    async def call(self, call):
-        order = self.world["orders"].get(call.arguments.get("order_id"))
-        if order is None:
-            return ToolResult(call.id, call.name, "no such order", is_error=True)
-        CANCEL
-        if call.name == "cancel":
-            order["status"] = "cancelled"
-        return ToolResult(call.id, call.name, self.options.done + " " + order["status"])
-
-
-class Server:
-    def __init__(self, options, folder):
-        BUILD
-        self.options = options
-
-    @asynccontextmanager
-    async def session(self, world):
-        START
-        yield Session(self.options, world)
-        END
-
-
-orders = WorldPlugin(Stock, build)
-server = ToolServerPlugin(Wording, Server)
-'''
 POINTS = ("muarl.worlds: orders = orders", "muarl.tool_servers: office = server")
-
-
-def shop(**code: str) -> str:
-    text = SHOP
-    for place in ("CANCEL", "BUILD", "START", "END"):
-        text = text.replace(place, code.get(place.lower(), "pass"))
-    return text
 
 
 @pytest.fixture

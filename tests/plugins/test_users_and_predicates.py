@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import anyio
@@ -153,21 +154,61 @@ def test_a_fault_of_hers_is_tried_again(
     assert "faults: 2 UserError; 1 tried again" in capsys.readouterr().out
 
 
-def test_another_version_is_another_domain(
-    shop: Path, install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_key_that_an_option_names_the_variable_of_stays_out_of_the_log(
+    shop: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+import os
+from muarl.plugins import *
+
+
+class Account(Options):
+    \"\"\"Whose.\"\"\"
+
+    api_key_env: EnvName
+    \"\"\"Variable that holds the key.\"\"\"
+
+
+class User:
+    def __init__(self, account, scene):
+        self.key = os.environ[account.api_key_env]
+
+    async def open(self):
+        raise UserError("refused: " + self.key)
+
+    async def reply(self, text): ...
+
+
+user = UserPlugin(Account, User)
+"""
+    install(code, "muarl.users: paid = user")
+    monkeypatch.setenv("PAID_KEY", "sk-4Fz81qLw0")
+    named(shop, "{plugin: {paid: {api_key_env: PAID_KEY}}}")
+    rolled_out(shop)
+    log = (shop.parent / "out" / "log.jsonl").read_text()
+    assert "refused: " in log
+    assert "sk-4Fz81qLw0" not in log
+
+
+def test_another_version_is_another_domain_and_a_resumed_run_refuses_it(
+    shop: Path,
+    install: Install,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     named(shop, predicate="plugin: {brief: {chars: 40}}")
-    hashes = {}
-    for version in ("0.1", "0.2"):
-        with monkeypatch.context():
-            name = install(PATIENT, *BOTH, version=version)
-            (episode,) = rolled_out(shop)
-            hashes[version] = episode.content_hash
-        for site in tmp_path.glob(f"*/{name}.py"):  # uninstalled
-            site.with_suffix(".gone").write_text("")
-            for info in site.parent.glob("*.dist-info/*"):
-                info.unlink()
-    assert hashes["0.1"] != hashes["0.2"]
+    install(PATIENT, *BOTH, version="0.1")
+    (before,) = rolled_out(shop)
+    monkeypatch.setattr(sys, "path", sys.path[1:])  # uninstalled
+    install(PATIENT, *BOTH, version="0.2")
+    run = ["rollout", str(shop / "run.yaml"), "--expert", "--episodes", "1"]
+    capsys.readouterr()
+    assert main([*run, "--out", str(shop.parent / "out"), "--resume"]) != 0
+    error = capsys.readouterr().err
+    for what in ("predicate brief", "user patient"):
+        assert f"plug-ins.{what}: 'shop-plugins 0.1' -> 'shop-plugins 0.2'" in error
+    (after,) = rolled_out(shop)
+    assert before.content_hash != after.content_hash
 
 
 RAISES = """\

@@ -143,6 +143,39 @@ def test_a_dialogue_of_500_turns_is_read(tmp_path, open_page):
     assert (seen["turns"], seen["changes"], seen["tokens"]) == (500, 499, 25_000)
 
 
+def test_the_report_of_a_grid_begins_with_its_policies_and_users(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=1, tasks=1, group=1)
+    share = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 8, "method": "wilson"}
+    summary = {"success": share, "failures": {"stopped_early": 3}, "turns": share}
+    cells = [
+        {"policy": policy, "user": user, "success": share, "summary": summary, "pass_hat": {},
+         "floor": share, "above_floor": share, "contamination": {"says": "none found"}}
+        for policy in ("mine", "theirs")
+        for user in ("hers", "another")
+    ]  # fmt: skip
+    told = {"of": "mine", "minus": "theirs", "beside": "hers", "success": share, "adjusted": 0.02}
+    grid = {"cells": cells, "policies": [{**told, "found": "higher", "why": "p = 0.02"}]}
+    (folder / "grid.json").write_text(json.dumps(grid))
+    (folder / "metrics.jsonl").write_text(
+        json.dumps({"kind": "observed", "policy": "mine", "user": "hers", "message_p50_ms": 7.0})
+    )
+
+    async def look(page: Page) -> dict[str, Any]:
+        return {
+            "summary": await text(page, "#summary"),
+            "training": await text(page, "#training"),
+            "evaluations": await text(page, "#evaluations"),
+        }
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert "mine50.0 % 25.0 – 75.0 %" in seen["summary"]
+    assert "Nothing was trained here" in seen["training"]
+    for words in ("none found", "mine with hers", "stopped early", "higher", "p = 0.02", "Holm"):
+        assert words in seen["evaluations"], words
+
+
 def test_a_grid_and_metrics_of_the_wrong_kind_spoil_no_other_part(tmp_path):
     require_chromium()
     folder = make_run(tmp_path / "run", iterations=1, tasks=1, group=1)

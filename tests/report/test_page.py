@@ -149,7 +149,7 @@ def test_without_a_tokenizer_the_page_says_that_tokens_are_ids(tmp_path):
     (folder / "model" / "tokenizer.json").unlink()
     data = json.loads(Elements(write_report(folder).read_text()).of("script")[0][1])["runs"][0]
     assert data["tokens"] == {}
-    assert data["run"]["notices"] == ["model/tokenizer.json is missing: tokens are shown as ids."]
+    assert data["run"]["notices"] == ["its tokenizer is missing: tokens are shown as ids."]
 
 
 def test_a_damaged_journal_is_an_error_and_leaves_no_half_page(tmp_path):

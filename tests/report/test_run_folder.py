@@ -133,6 +133,15 @@ def test_what_a_grid_and_perturbations_left_is_told_apart(folder):
     assert read.notices == []
 
 
+def test_a_model_that_only_played_left_its_tokenizer(folder):
+    (folder / "tokenizer").mkdir()
+    (folder / "tokenizer" / "tokenizer.json").write_text("{}")
+    assert read_run_folder(folder).tokenizer == folder / "tokenizer" / "tokenizer.json"
+    (folder / "model").mkdir()
+    (folder / "model" / "tokenizer.json").write_text("{}")
+    assert read_run_folder(folder).tokenizer == folder / "model" / "tokenizer.json"
+
+
 def test_lines_of_an_unknown_kind_are_counted_and_said(folder):
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "weather"}\n{"kind": "weather"}\n')

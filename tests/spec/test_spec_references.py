@@ -10,7 +10,7 @@ from spec_files import RUN, TASKS, said, spoil
 
 from muarl.errors import SpecError
 from muarl.spec import RunSpec, load_domain_spec, load_run, load_task_files, load_tasks_file
-from muarl.spec.references import split_findings
+from muarl.spec.split_references import split_findings
 
 
 def problems(path: Path) -> list[str]:

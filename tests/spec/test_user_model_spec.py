@@ -9,7 +9,7 @@ from spec_files import said, write_all
 
 from muarl.errors import SpecError
 from muarl.spec import load_run
-from muarl.spec.references import split_findings
+from muarl.spec.split_references import split_findings
 
 SOUND = """\
 version: 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import sql_worlds
 from dialogue_kit import write_notes
 
 from muarl.messages import ToolCall, ToolResult, ToolSpec
@@ -26,6 +27,7 @@ from muarl.testing import (
 )
 from muarl.world import World
 from muarl.world.nodes import copied
+from muarl.world.sql import Refused, SqlWorld
 
 CONTENT = {"orders": {f"W{n}": {"status": "pending", "items": [1, 2]} for n in range(9)}, "n": 0}
 
@@ -96,6 +98,17 @@ class Aliased(World):
 @pytest.mark.parametrize("kind", [World, Named])
 def test_worlds_that_keep_the_laws(kind: type[World]) -> None:
     world_laws(kind(CONTENT), write)
+
+
+def test_a_world_of_tables_keeps_them_whatever_sql_writes() -> None:
+    def call(world: World, rng: random.Random) -> None:
+        assert isinstance(world, SqlWorld)
+        with suppress(Refused):
+            statements = rng.sample(sql_worlds.WRITES, 2)
+            values = {"key": f"B{rng.randrange(5)}", "text": rng.choice("tu"), "number": 1}
+            sql_worlds.write(world, *statements, **values)
+
+    world_laws(sql_worlds.library(), call, runs=40)
 
 
 @pytest.mark.parametrize(

@@ -216,23 +216,39 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[
     return run_file, carry_out(run_file, run_file.parent / "out")
 
 
+def broken_off_twice(run_file: Path, out: Path, *, ahead: bool) -> list[dict[str, Any]]:
+    """Iterations of a run that was broken off in her cold start, and in the second iteration.
+
+    Args:
+        run_file: The run.
+        out: Its folder.
+        ahead: As if killed between her checkpoint and the policy's: hers is one iteration ahead.
+    """
+    break_off(run_file, out, "cold start of the user", 10)
+    break_off(run_file, out, "GRPO", 1, resume=True)
+    if ahead:
+        shutil.rmtree(out / "checkpoint")
+        assert read_counters(out / "user_checkpoint") == {"stage": "grpo", "iteration": 1}
+    return carry_out(run_file, out, resume=True)
+
+
+def same_rounds_of_hers(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        for figure in ("episodes", "met", "sampled_tokens", "trained_tokens"):
+            assert one["user_model"].get(figure) == other["user_model"].get(figure)
+
+
 @pytest.mark.parametrize("ahead", [False, True])
 def test_L9_a_run_of_both_goes_on_to_the_same_end(
     ahead: bool, tmp_path: Path, unbroken: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     run_file, rounds = unbroken
     out = tmp_path / "broken"
-    break_off(run_file, out, "cold start of the user", 10)
-    break_off(run_file, out, "GRPO", 1, resume=True)
-    if ahead:  # killed between her checkpoint and the policy's: hers is one iteration ahead
-        shutil.rmtree(out / "checkpoint")
-        assert read_counters(out / "user_checkpoint") == {"stage": "grpo", "iteration": 1}
-    resumed = carry_out(run_file, out, resume=True)
+    resumed = broken_off_twice(run_file, out, ahead=ahead)
     assert [line["iteration"] for line in resumed] == [0, 1]
+    same_rounds_of_hers(resumed, rounds)
     for ours, theirs in zip(resumed, rounds, strict=True):
         assert ours["reward_mean"] == pytest.approx(theirs["reward_mean"])
-        for figure in ("episodes", "met", "sampled_tokens", "trained_tokens"):
-            assert ours["user_model"].get(figure) == theirs["user_model"].get(figure)
     found = list(read_journal(out / "episodes.journal"))
     keys = Counter(e.key for e in found if not e.outcome.is_fault)
     assert set(keys.values()) == {1}, "faults alone are tried again"

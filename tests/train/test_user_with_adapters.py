@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 from lora_kit import needs_peft
-from short_run import break_off, carry_out
+from short_run import carry_out
 from test_grpo_runs import TOLERANCE, needs_vllm
-from test_user_training import FAST, HERS, TINY, UNGUARDED, trained, write_shop
+from test_user_training import (
+    FAST,
+    HERS,
+    TINY,
+    UNGUARDED,
+    broken_off_twice,
+    same_rounds_of_hers,
+    trained,
+    write_shop,
+)
 from transformers import AutoModelForCausalLM
 
 from muarl.errors import RecordError
-from muarl.kernel.checkpoint import read_counters
 from muarl.kernel.model import load_model, weights_checksum
 
 pytestmark = needs_peft
@@ -89,15 +97,7 @@ def test_L9_a_user_with_adapters_goes_on_to_the_same_weights(
 ) -> None:
     run_file, rounds = whole
     out = tmp_path / "broken"
-    break_off(run_file, out, "cold start of the user", 10)
-    break_off(run_file, out, "GRPO", 1, resume=True)
-    if ahead:  # killed between her checkpoint and the policy's: hers is one iteration ahead
-        shutil.rmtree(out / "checkpoint")
-        assert read_counters(out / "user_checkpoint") == {"stage": "grpo", "iteration": 1}
-    resumed = carry_out(run_file, out, resume=True)
-    for ours, theirs in zip(resumed, rounds, strict=True):
-        for figure in ("episodes", "met", "sampled_tokens", "trained_tokens"):
-            assert ours["user_model"].get(figure) == theirs["user_model"].get(figure)
+    same_rounds_of_hers(broken_off_twice(run_file, out, ahead=ahead), rounds)
     for name in KEPT[:2]:
         assert weights(out / name) == weights(run_file.parent / "out" / name), name
 

@@ -24,8 +24,8 @@ from muarl.spec import (
 from muarl.spec.kinds import kind_of
 from muarl.spec.load import splits_of
 from muarl.spec.presets import PREFIX
-from muarl.spec.references import split_findings
 from muarl.spec.run import Seed
+from muarl.spec.split_references import split_findings
 from muarl.train.packages import package_findings
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from muarl.cli._printable import in_one_line
 from muarl.spec import Located, TaskSpec
-from muarl.spec.plugged import PluggedPredicate, Provided, all_installed, plugged_in
+from muarl.spec.plugged import PluggedPredicate, plugged_in
+from muarl.spec.plugin import Provided, all_installed
 
 Named = Mapping[Provided, str]
 """A plug-in to the first place that names it; "" where none does."""

@@ -44,9 +44,9 @@ from muarl.spec import (
 from muarl.spec.kinds import is_overlay, kind_of
 from muarl.spec.load import splits_of
 from muarl.spec.mend import files_of, mended
-from muarl.spec.references import member_findings, split_findings
 from muarl.spec.schema import KINDS
 from muarl.spec.speech import language_findings, untold_findings
+from muarl.spec.split_references import member_findings, split_findings
 
 if TYPE_CHECKING:
     from muarl.data.proof import Fuzzed, Means, Proof

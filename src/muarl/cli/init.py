@@ -2,8 +2,8 @@
 
 It is an order desk with a tool that looks and one that writes, scripted users, tasks, a reward, an
 expert, and a run that trains a tiny model. The templates differ in what the tools are: functions in
-Python, SQL, or a program of its own that speaks MCP, as published servers do. The template `gymnasium` is
-no desk but an environment in Gymnasium's form.
+Python, SQL, or a program of its own that speaks MCP, as published servers do. The templates `gymnasium`
+and `verifiers` are no desk but an environment in Gymnasium's form, and one of verifiers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TEMPLATES = {
     "sql": ("shared", "sql"),
     "server": ("shared", "generated", "server"),
     "gymnasium": ("gymnasium",),
+    "verifiers": ("verifiers",),
 }
 """Template to the folders of `muarl/templates` whose files it is made of."""
 

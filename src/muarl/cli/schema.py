@@ -15,7 +15,7 @@ from pathlib import Path
 from muarl.cli._answer import answer
 from muarl.cli._telling import remark
 from muarl.errors import SetupError
-from muarl.spec.plugged import problems_of_plugins
+from muarl.spec.plugin import problems_of_plugins
 from muarl.spec.schema import schema_files
 
 

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from muarl.compat.arithmetic import ARITHMETIC, SIGNS
 from muarl.json_values import json_problem
 from muarl.messages import ToolCall
 
@@ -21,23 +22,13 @@ _LONGEST = 1 << 16
 """Characters or items of what is repeated; upstream would compute until it has no memory."""
 _LARGEST_POWER = 64
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    **ARITHMETIC,
     ast.BitOr: operator.or_,
     ast.BitAnd: operator.and_,
     ast.BitXor: operator.xor,
 }
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-}
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {**SIGNS, ast.Invert: operator.invert}
 
 
 class NotCalls(ValueError):

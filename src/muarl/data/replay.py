@@ -132,6 +132,8 @@ async def _replay(
                 return (initial, world), gone
             if (calls or results) and (found := await _again(sides[who], calls, results)):
                 return (initial, world), f"{what}{found}"
+        if episode.turns and episode.turns[-1].finish_reason == "length":
+            domain.cut_short(world, episode.turns[-1].message)
     different = next(_changes(episode.changes, diff(initial, world), "final"), None)
     return (initial, world), different
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from muarl.doctor.finding import Finding, State
 from muarl.errors import PluginError
-from muarl.spec.plugged import all_installed, provided
+from muarl.spec.plugin import all_installed, provided
 
 
 def plugins() -> Iterator[Finding]:

@@ -146,7 +146,8 @@ class GymnasiumEnvironment:
             return Step(action.why, earned=self._earned)
         return await self._step(action)
 
-    async def score(self) -> Score:
+    async def score(self, cut: Message | None) -> Score:
+        del cut
         return Score(self._earned)
 
     async def _all(self, calls: Sequence[ToolCall]) -> Step:

@@ -67,8 +67,13 @@ class Environment(Protocol):
         """Take a message of the policy's: one to be read, or one that makes calls."""
         ...
 
-    async def score(self) -> Score:
-        """What the dialogue came to; asked once, last, whether it is over or was cut by a cap."""
+    async def score(self, cut: Message | None) -> Score:
+        """What the dialogue came to; asked once, last, whether it is over or a cap ended it.
+
+        Args:
+            cut: The policy's last message, if a cap cut it in its middle: it was not answered, and
+                nothing in it may be done.
+        """
         ...
 
 

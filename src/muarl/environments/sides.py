@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -63,6 +63,11 @@ class Sides:
         """Where goes what the policy says."""
         return _Side(lambda world: self._session(world, _USER_TOOLS, _talk))
 
+    def cut_short(self, world: World, message: Message) -> None:
+        """Keep a dialogue's last message, which a cap cut, for its score; it is not answered."""
+        if (live := self._alive.get(id(world))) is not None:
+            live.cut = message
+
     @asynccontextmanager
     async def _session(
         self, world: World, tools: tuple[ToolSpec, ...], ask: _Ask
@@ -85,8 +90,9 @@ class Sides:
         try:
             yield live
             await live.finish()
-        except BaseException as error:
-            await made.__aexit__(type(error), error, error.__traceback__)
+        except BaseException:
+            with suppress(Exception):  # what came first says more
+                await made.__aexit__(None, None, None)
             raise
         else:
             await _blamed("could not be closed", lambda: made.__aexit__(None, None, None))
@@ -105,7 +111,11 @@ class _Side:
 
 
 class _Live:
-    """One dialogue's environment, what it was told and what it is not to be told again."""
+    """One dialogue's environment, what it was told and what it is not to be told again.
+
+    Attributes:
+        cut: The policy's last message, if a cap cut it.
+    """
 
     def __init__(self, environment: Environment, world: World, answer_s: float) -> None:
         self._environment = environment
@@ -113,9 +123,12 @@ class _Live:
         self._answer_s = answer_s
         self._answers: dict[str, Answer] = {}  # to the calls of the last message
         self._one_at_a_time = anyio.Lock()  # an agent's own loop may call several at once
+        self._begun = False
+        self.cut: Message | None = None
         self._over = False
 
     async def begin(self) -> Step:
+        self._begun = True
         step = await self._asked("as it began", self._environment.open)
         if step.over:
             raise ToolServerError("the environment was over before anybody said anything")
@@ -141,8 +154,10 @@ class _Live:
             return self._answers.pop(call.id)
 
     async def finish(self) -> None:
-        """Put into the world what the dialogue came to."""
-        score = await self._asked("as it was scored", self._environment.score)
+        """Put into the world what the dialogue came to, if it was one."""
+        if not self._begun:
+            return
+        score = await self._asked("as it was scored", lambda: self._environment.score(self.cut))
         metrics = {name: _finite(value, name) for name, value in score.metrics.items()}
         self._world[ENVIRONMENT]["return"] = _finite(score.earned, "what was earned")
         if metrics:

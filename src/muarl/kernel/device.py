@@ -25,6 +25,11 @@ def device_for(asked: Device) -> torch.device:
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if asked == "cpu" or (asked == "auto" and not found):
         return torch.device("cpu")
+    if not found:
+        raise SetupError(
+            f"model.device: {asked}: torch sees no GPU on this machine. Say model.device: cpu, or "
+            "install a torch for its GPU (`muarl doctor` says what the driver sees)"
+        )
     if number >= found:
         raise SetupError(
             f"model.device: {asked}: process {number} of this machine needs a GPU of its own, and torch "

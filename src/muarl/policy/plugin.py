@@ -15,7 +15,8 @@ from muarl.errors import EpisodeError, MuarlError, PluginError, PolicyError, Wei
 from muarl.messages import Message
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation, Loaded, Policy
 from muarl.record import Usage
-from muarl.spec.plugged import O, PluggedPolicy, Plugin
+from muarl.spec.plugged import PluggedPolicy
+from muarl.spec.plugin import O, Plugin
 
 if TYPE_CHECKING:
     from muarl.render import Renderer

@@ -103,7 +103,7 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
         if found.token_ids and folder.tokenizer.exists():
             tokens = token_texts(folder.tokenizer, sorted(found.token_ids))
         elif found.token_ids:
-            folder.notices.append("model/tokenizer.json is missing: tokens are shown as ids.")
+            folder.notices.append("its tokenizer is missing: tokens are shown as ids.")
         runs.append(
             {
                 "run": about(folder, episodes.domain) | {"name": names[at]},

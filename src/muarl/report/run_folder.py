@@ -9,6 +9,7 @@ The folder's form:
     learned.jsonl         what updates made of single episodes, see `muarl.record.learned`
     grid.json             of a grid: what was found
     model/                tokenizer.json and, once saved, model.safetensors
+    tokenizer/            tokenizer.json, of a model that only played here
 
 The first three are written at the start, so a folder without them is not a run. The rest may be
 missing; the report says so.
@@ -104,8 +105,9 @@ class RunFolder:
 
     @property
     def tokenizer(self) -> Path:
-        """Where the tokenizer is."""
-        return self.path / "model" / "tokenizer.json"
+        """Where the tokenizer is: the model's, or that of a model which only played here."""
+        own = self.path / "model" / "tokenizer.json"
+        return own if own.exists() else self.path / "tokenizer" / "tokenizer.json"
 
     def grid(self) -> dict[str, Any] | None:
         """What `muarl eval` found of a grid of policies and users; None where this is none.

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from muarl.errors import RewardError
 from muarl.reward.evidence import Evidence, Finding
 from muarl.reward.own import Answer, asked, forked, found
-from muarl.spec.plugged import O, PluggedPredicate, Plugin
+from muarl.spec.plugged import PluggedPredicate
+from muarl.spec.plugin import O, Plugin
 
 
 def _nothing(options: object) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import OneOf, PythonRef, Spec
+from muarl.spec.base import Id, OneOf, PythonRef, Spec
 
 ENVIRONMENT = "environment"
 """Where the world of a dialogue holds what its environment was given, and what became of it."""
@@ -44,6 +44,26 @@ class GymnasiumSpec(Spec):
         return self
 
 
+class VerifiersSpec(Spec):
+    """An environment of verifiers: its rows are the tasks, and its rubric says what a dialogue earns."""
+
+    load: PythonRef | None = None
+    """A function that returns one: `env.py:load_environment`, called with `arguments` by name."""
+    id: Annotated[str, Field(min_length=1)] | None = None
+    """Instead: an installed package's, as `verifiers.load_environment` takes it: `my-env`."""
+    arguments: dict[str, Any] = {}
+    """What it is loaded with."""
+    evaluation: list[Id] = []
+    """Splits whose tasks are rows of its evaluation data set. Those of the others are rows of its training
+    data set; each begins where the one before it ends."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> VerifiersSpec:
+        if (self.load is None) == (self.id is None):
+            raise ValueError("give exactly one of load and id")
+        return self
+
+
 class EnvironmentSpec(OneOf):
     """Who answers the policy: one of these."""
 
@@ -51,6 +71,8 @@ class EnvironmentSpec(OneOf):
 
     gymnasium: GymnasiumSpec | None = None
     """An environment in Gymnasium's form."""
+    verifiers: VerifiersSpec | None = None
+    """An environment of verifiers."""
     answer_s: Seconds = 60.0
     """Seconds it may take to begin, and to answer one message; longer is a fault of the environment."""
 

@@ -26,17 +26,12 @@ from muarl.spec.layers import overlaid, refer_from, setting, with_defaults
 from muarl.spec.located import Located, in_order
 from muarl.spec.named_files import no_file
 from muarl.spec.presets import PREFIX, overlay_file
-from muarl.spec.references import (
-    domain_findings,
-    misspelt_splits,
-    misspelt_wordings,
-    tasks_findings,
-    wording_findings,
-)
+from muarl.spec.references import domain_findings, tasks_findings, wording_findings
 from muarl.spec.run import PATHS, RunSpec
 from muarl.spec.run_references import run_findings
 from muarl.spec.shape import Shape
 from muarl.spec.source import read_source
+from muarl.spec.split_references import misspelt_splits, misspelt_wordings
 from muarl.spec.suite import SuiteSpec
 from muarl.spec.synth import PATHS as SYNTH_PATHS
 from muarl.spec.synth import SynthSpec

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from muarl.spec.plugged import O, Plugin
+from muarl.spec.plugin import O, Plugin
 from muarl.tools.protocol import ToolServer
 
 

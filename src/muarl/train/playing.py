@@ -146,6 +146,7 @@ async def play(
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.dialogues)
     async with player(domain, run, model, loop) as who, open_stored_user(run, user) as user_model:
+        _keep_tokenizer(folder, who.renderer)
         with JournalWriter(folder.journal) as journal:
             held_out = HeldOut(
                 domain=domain,
@@ -288,6 +289,7 @@ async def play_planned(
         observer: Told what happens to dialogues.
         user: Model of users, by `stored_user`.
     """
+    _keep_tokenizer(folder, who.renderer)
     async with open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
@@ -318,6 +320,13 @@ async def play_planned(
                 on_group=counting(progress, len(keys) - len(todo)),
                 observer=observer,
             )
+
+
+def _keep_tokenizer(folder: RunFolder, renderer: Renderer) -> None:
+    """Keep the tokenizer with the episodes, so that whoever reads them can read their tokens."""
+    place = folder.path / "tokenizer"
+    place.mkdir(exist_ok=True)
+    renderer.tokenizer.save(place)
 
 
 def counting(progress: Progress, played: int = 0) -> Callable[[Group], None]:

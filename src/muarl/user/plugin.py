@@ -10,7 +10,8 @@ from muarl.errors import MuarlError, PluginError, UserError
 from muarl.json_values import json_problem
 from muarl.record import UserReply
 from muarl.spec import DomainSpec, PersonaSpec, TaskSpec
-from muarl.spec.plugged import O, PluggedUser, Plugin
+from muarl.spec.plugged import PluggedUser
+from muarl.spec.plugin import O, Plugin
 from muarl.user.protocol import Device, User, hand_over
 
 

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prompted_kit import ANY_TEXT, Writer, calls, evaluated
 
-from muarl.cli import main
 from muarl.compat.acebench.environment import ANY_ERROR, NO_QUESTIONS
 from muarl.compat.acebench.importer import FINISHED, write_domains
 from muarl.compat.acebench.prompting import AceCalls, Prompt
@@ -45,19 +45,10 @@ def domain(written):
     return cache(lambda name: load_domain(written[name] / "prompted.yaml"))
 
 
-class Writer:
-    """Writes the texts of a list, as a model does."""
-
-    def __init__(self, *texts):
-        self._left = list(texts)
-
-    def act(self, history):
-        del history
-        return Message("assistant", self._left.pop(0) if self._left else FINISHED)
-
-
 async def play(domain, task, *texts, user=None):
-    (episode,) = await play_agents(domain, [task], lambda *_: Writer(*texts), user=user)
+    (episode,) = await play_agents(
+        domain, [task], lambda *_: Writer(*texts, last=FINISHED), user=user
+    )
     return episode
 
 
@@ -119,26 +110,11 @@ def test_a_text_goes_where_upstream_sends_it(text, with_a_user, without):
         assert [call.name for call in AceCalls(kind, [], WORDS).read(text)] == names
 
 
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
-    lambda v: st.lists(v | st.dictionaries(st.text("ab", max_size=2), v, max_size=2), max_size=3),
-    max_leaves=5,
-)
-calls = st.builds(
-    ToolCall,
-    id=st.just(""),
-    name=st.sampled_from(["f", "send_message"]),
-    arguments=st.dictionaries(st.sampled_from(["a", "b_1"]), values, max_size=3),
-)
 kinds = st.sampled_from(["multi_turn", "multi_step"])
 
 
 @settings(max_examples=200, deadline=None)
-@given(made=st.lists(calls, min_size=1, max_size=3), kind=kinds)
+@given(made=calls("f", "send_message", dicts=True), kind=kinds)
 def test_what_is_written_is_read_back(made, kind):
     convention = AceCalls(kind, [], WORDS)
     text = convention.write(made)
@@ -147,7 +123,7 @@ def test_what_is_written_is_read_back(made, kind):
 
 
 @settings(max_examples=300, deadline=None)
-@given(text=st.text("[]()='\",:{}*.fg1+- \n`", max_size=60) | st.text(max_size=30), kind=kinds)
+@given(text=ANY_TEXT, kind=kinds)
 def test_no_text_breaks_the_reader_and_what_it_makes_is_json(text, kind):
     for call in AceCalls(kind, [], WORDS).read(text):
         json.dumps(call.arguments, allow_nan=False)
@@ -219,18 +195,8 @@ async def test_an_agent_who_says_that_it_is_done_ends_the_dialogue(written, file
     assert len(episode.turns) == 2
 
 
-GRID = """\
-version: 1
-run: run.yaml
-policies: {gold: {expert: {}}, idle: {trivial: do_nothing}}
-users: {own: {scripted: {}}}
-tasks: 2
-trials: 1
-"""
 RUN = """\
-version: 1
 domain: FOLDER/prompted.yaml
-model: {tiny: {}}
 rollout: {max_turns: 40, max_tokens: 1024, context_tokens: 40960}
 eval: {split: test}
 """
@@ -238,14 +204,8 @@ eval: {split: test}
 
 def test_eval_plays_it_with_strict_metrics_and_says_whose_words_they_are(written, tmp_path, capsys):
     folder = next(at for name, at in written.items() if name.startswith("zh-multi-step"))
-    (tmp_path / "run.yaml").write_text(RUN.replace("FOLDER", str(folder)))
-    (tmp_path / "grid.yaml").write_text(GRID)
-    assert (
-        main(["eval", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "out"), "--json"]) == 0
-    )
-    said, beside = capsys.readouterr()
-    found = {cell["policy"]: cell["summary"] for cell in json.loads(said)["cells"]}
-    assert [found[name]["success"]["value"] for name in ("gold", "idle")] == [1.0, 0.0]
+    run = RUN.replace("FOLDER", str(folder))
+    found, beside = evaluated(tmp_path, run, "own: {scripted: {}}", 2, capsys)
     assert found["gold"]["metrics"]["python tools.py:process"]["value"] == 1.0
     assert "python tools.py:strict" in found["gold"]["metrics"]
     assert "-prompted: What a prompted model is told is worded by muarl, in English" in beside

@@ -9,8 +9,8 @@ import shutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prompted_kit import ANY_TEXT, Writer, calls, evaluated
 
-from muarl.cli import main
 from muarl.compat.bfcl.importer import write_domains
 from muarl.compat.bfcl.official import NOTHING, trusted
 from muarl.compat.bfcl.prompting import BfclCalls, Prompt, read_prompt
@@ -49,17 +49,6 @@ def _get_language_specific_hint(language):
 """
 
 
-class Writer:
-    """Writes the texts of a list, as a model does, and is done when there are no more."""
-
-    def __init__(self, *texts):
-        self._left = list(texts)
-
-    def act(self, history):
-        del history
-        return Message("assistant", self._left.pop(0) if self._left else "Done.")
-
-
 @pytest.fixture(scope="session")
 def prompted(fixtures, tmp_path_factory):
     made = write_domains(fixtures / "data" / "bfcl" / "v4", tmp_path_factory.mktemp("prompted"))
@@ -67,7 +56,7 @@ def prompted(fixtures, tmp_path_factory):
 
 
 async def written(domain, task, *texts):
-    (episode,) = await play_agents(domain, [task], lambda *_: Writer(*texts))
+    (episode,) = await play_agents(domain, [task], lambda *_: Writer(*texts, last="Done."))
     return episode
 
 
@@ -101,25 +90,8 @@ def test_a_text_is_decoded_as_upstream_does(text, version, made):
         assert made is None
 
 
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
-    lambda v: st.lists(v, max_size=3),
-    max_leaves=5,
-)
-calls = st.builds(
-    ToolCall,
-    id=st.just(""),
-    name=st.sampled_from(["ls", "cd", "place_order"]),
-    arguments=st.dictionaries(st.sampled_from(["a", "b_1"]), values, max_size=3),
-)
-
-
 @settings(max_examples=200, deadline=None)
-@given(made=st.lists(calls, min_size=1, max_size=3), version=st.sampled_from(["v3", "v4"]))
+@given(made=calls("ls", "cd", "place_order", dicts=False), version=st.sampled_from(["v3", "v4"]))
 def test_what_is_written_is_read_back_and_evaluates_to_itself(made, version):
     convention = BfclCalls(version, {}, Prompt())
     assert convention.read(convention.write(made)) == made
@@ -130,7 +102,7 @@ def test_what_is_written_is_read_back_and_evaluates_to_itself(made, version):
 
 @settings(max_examples=300, deadline=None)
 @given(
-    text=st.text("[]()='\",:{}*.fg1+- \n`", max_size=60) | st.text(max_size=30),
+    text=ANY_TEXT,
     version=st.sampled_from(["v3", "v4"]),
 )
 def test_no_text_breaks_the_reader_and_what_it_makes_is_json(text, version):
@@ -244,18 +216,8 @@ async def test_functions_that_were_held_back_are_told_of_by_the_user(prompted):
     assert "sort" not in {tool.name for tool in episode.tools}
 
 
-GRID = """\
-version: 1
-run: run.yaml
-policies: {gold: {expert: {}}, idle: {trivial: do_nothing}}
-users: {fixed: {fixed: {}}}
-tasks: 3
-trials: 1
-"""
 RUN = """\
-version: 1
 domain: base/prompted.yaml
-model: {tiny: {}}
 user: {fixed: {}}
 rollout: {max_turns: 180, max_tokens: 1024, context_tokens: 40960}
 eval: {split: test, episodes: 3}
@@ -264,13 +226,5 @@ eval: {split: test, episodes: 3}
 
 def test_eval_plays_it_and_says_whose_words_they_are(prompted, tmp_path, capsys):
     shutil.copytree(prompted["base"], tmp_path / "base")
-    (tmp_path / "run.yaml").write_text(RUN)
-    (tmp_path / "grid.yaml").write_text(GRID)
-    assert (
-        main(["eval", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "out"), "--json"]) == 0
-    )
-    said, beside = capsys.readouterr()
-    found = {cell["policy"]: cell["summary"] for cell in json.loads(said)["cells"]}
-    assert found["gold"]["success"]["value"] == 1.0
-    assert found["idle"]["success"]["value"] == 0.0
+    _, beside = evaluated(tmp_path, RUN, "fixed: {fixed: {}}", 3, capsys)
     assert "bfcl-v4-base-prompted: What a prompted model is told is worded by muarl" in beside

@@ -13,25 +13,14 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from muarl.compat.arithmetic import ARITHMETIC, SIGNS
+
 Functions = Mapping[str, Callable[..., Any]]
 
 LONGEST = 200_000
 """Characters of a call; a longer text is an error."""
 
-_SIGNS: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-    ast.Not: operator.not_,
-}
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {**SIGNS, ast.Not: operator.not_}
 _LARGEST_POWER = 64
 
 
@@ -84,9 +73,9 @@ def _value(node: ast.expr, functions: Functions) -> Any:
             return set(_items(items, functions))
         case ast.Dict():
             return _dict(node, functions)
-        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
-            return _SIGNS[type(sign)](_value(operand, functions))
-        case ast.BinOp(op=op, left=left, right=right) if type(op) in _ARITHMETIC:
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
+            return _UNARY[type(sign)](_value(operand, functions))
+        case ast.BinOp(op=op, left=left, right=right) if type(op) in ARITHMETIC:
             return _calculated(op, _value(left, functions), _value(right, functions))
         case ast.Call(func=ast.Name(id=name)):
             return _called(name, node, functions)
@@ -135,7 +124,7 @@ def _calculated(op: ast.operator, left: Any, right: Any) -> Any:
         raise NotACall(f"arithmetic is for numbers, not for {left!r:.80} and {right!r:.80}")
     if isinstance(op, ast.Pow) and (abs(right) > _LARGEST_POWER or abs(left) > 2**_LARGEST_POWER):
         raise NotACall("a power so large is not computed")
-    return _ARITHMETIC[type(op)](left, right)
+    return ARITHMETIC[type(op)](left, right)
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from muarl.compat.tau.arithmetic import calculated
+from muarl.compat.tau.calculator import calculated
 from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
 NOW = "2024-05-15T15:00:00"

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Container, Sequence
 from typing import Any, ClassVar
 
-from muarl.compat.tau.arithmetic import calculated
+from muarl.compat.tau.calculator import calculated
 from muarl.compat.tau.toolkit import Refused, Toolkit, tool
 
 REASONS = ("no longer needed", "ordered by mistake")

@@ -11,7 +11,7 @@ from muarl.data.proof.finding import Check, ProofFinding, Subject
 from muarl.spec import TaskSpec
 from muarl.spec.domain import SplitPhrasings
 from muarl.spec.finding import unknown
-from muarl.spec.references import ANY_SPLIT
+from muarl.spec.split_references import ANY_SPLIT
 from muarl.spec.wording import SLOT
 
 _PART = re.compile(f"({SLOT.pattern.replace('(', '(?:')})")

@@ -11,7 +11,7 @@ function lineName(line) {
   return [phaseName(line.phase), temperatureName(line.temperature)].filter(Boolean).join(", ");
 }
 
-const BROAD = 5;  // columns; a table of more takes the whole width
+const BROAD = 4;  // columns; a table of more takes the whole width
 
 /** A table with a heading and a note; one that nothing stands in is none. */
 function titled(title, heads, rows, note) {
@@ -40,9 +40,9 @@ function besideTable(lines) {
 /** What perturbations cost. */
 function perturbedTable(lines) {
   const acted = (line) => Object.entries(line.acted || {}).map(([kind, share]) => `${kind} ${intervalText(share, percent)}`).join("; ");
-  return titled("Perturbed", ["by", "success", "without", "difference", "dialogues", "where a kind acted"], lines.map((line) => [
-    [String(line.name ?? "unnamed"), temperatureName(line.temperature)].filter(Boolean).join(", "), scoreText(line.success), scoreText(line.clean), intervalText(line.difference, signedPercent),
-    number(line.n), h("span", { class: "says" }, acted(line))]), "Difference: paired by task. A kind acts more often in long dialogues, which are the harder ones.");
+  return titled("Perturbed", ["by", "success", "without", "difference", "dialogues", "where a kind acted", "found"], lines.map((line) => [
+    [String(line.name ?? "unnamed"), temperatureName(line.temperature)].filter(Boolean).join(", "), scoreText(line.success), scoreText(line.clean), intervalText(line.difference?.success ?? line.difference, signedPercent),
+    number(line.n), h("span", { class: "says" }, acted(line)), h("span", { class: "says" }, line.difference?.why ?? "")]), "Difference: paired by task. A kind acts more often in long dialogues, which are the harder ones.");
 }
 
 const FAILURES = {
@@ -124,7 +124,6 @@ function gridParts(grid) {
   const paired = `Paired by task; an interval that holds 0 tells nothing.${adjusted}`;
   const most = Math.max(0, ...cells.flatMap((cell) => Object.keys(cell.pass_hat || {}).map(Number)));
   return [
-    titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) => gridCell(cellOf(policy, user)))]), "Each with its 95 % interval; the stronger the colour, the more."),
     most > 1 && titled(`pass^${most}, policies by users`, ["", ...users], policies.map((policy) => [policy, ...users.map((user) => scoreText(cellOf(policy, user)?.pass_hat?.[most]))])),
     titled("Policies compared", ["", "with user", ...told], listOf(grid.policies).map(difference), paired),
     titled("Users compared", ["", "of policy", ...told], listOf(grid.users).map(difference), paired),
@@ -133,6 +132,15 @@ function gridParts(grid) {
       intervalText(cell.trainings.mean, percent), Object.entries(cell.by_seed || {}).map(([seed, value]) => `seed ${seed}: ${percent(interval(value)?.value)}`).join(", "), h("span", { class: "says" }, cell.trainings.says)]),
       "How well another training of the same kind would do: each training counts once, however many its dialogues."),
   ];
+}
+
+/** Every policy with every user; null where this is no grid. */
+function gridTable(grid) {
+  const cells = listOf(grid?.cells).filter((cell) => cell?.summary);
+  const users = [...new Set(cells.map((cell) => cell.user))];
+  const policies = [...new Set(cells.map((cell) => cell.policy))];
+  return titled("Success, policies by users", ["", ...users], policies.map((policy) => [policy, ...users.map((user) =>
+    gridCell(cells.find((cell) => cell.policy === policy && cell.user === user)))]), "Each with its 95 % interval; the stronger the colour, the more.");
 }
 
 function gridCell(cell) {

@@ -5,13 +5,13 @@ const PHASES = { ...TRAINING, eval: "evaluation" };
 
 /** Whether the run trains: an evaluation and a rollout only play. */
 function isOfTraining(data) {
-  return !data.evals.length || data.evals.some((line) => Object.hasOwn(TRAINING, line.phase))
+  return (!data.evals.length && !data.grid) || data.evals.some((line) => Object.hasOwn(TRAINING, line.phase))
     || data.iterations.length > 0 || data.cold_start.length > 0;
 }
 
 /** Whether what was played was to be an evaluation. */
 function isHeldOut(data) {
-  return isOfTraining(data) || data.evals.some((line) => line.phase === "eval");
+  return isOfTraining(data) || data.grid || data.evals.some((line) => line.phase === "eval");
 }
 
 function phaseName(phase) {
@@ -68,6 +68,11 @@ function headline(evals) {
 function summarySection(data) {
   const section = h("section", { id: "summary" }, h("h2", {}, isHeldOut(data) ? "Held-out success" : "Success"));
   const found = headline(data.evals);
+  const grid = found ? null : gridTable(data.grid);
+  if (grid) {
+    section.append(grid);
+    return section;
+  }
   if (!found) {
     section.append(h("p", { class: "empty" }, "No evaluation has finished yet."));
     return section;

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable
 from typing import Any
 
+from muarl.compat.arithmetic import ARITHMETIC, SIGNS
 from muarl.compat.tau.toolkit import Refused
 
 _CHARACTERS = "0123456789+-*/(). "
 _LONGEST = 1000
 _LARGEST_POWER = 4096
 """Bits of a power; the official tool would compute until it has no memory."""
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Pow: operator.pow,
-}
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-}
 
 
 def calculated(expression: str, invalid: str) -> str:
@@ -56,13 +42,13 @@ def calculated(expression: str, invalid: str) -> str:
 def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
-        return _UNARY[type(node.op)](_value(node.operand))
-    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+    if isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
+        return SIGNS[type(node.op)](_value(node.operand))
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         left, right = _value(node.left), _value(node.right)
         if isinstance(node.op, ast.Pow) and _bits(left) * abs(right) > _LARGEST_POWER:
             raise OverflowError("the power is too large")
-        return _BINARY[type(node.op)](left, right)
+        return ARITHMETIC[type(node.op)](left, right)
     if isinstance(node, ast.Tuple):  # "()": an empty tuple, which is no number
         raise TypeError("float() argument must be a string or a real number, not 'tuple'")
     raise TypeError("not an arithmetic expression")

@@ -1,0 +1,498 @@
+"""Environments of verifiers (https://github.com/PrimeIntellect-ai/verifiers), with the rollout and rubric of theirs.
+
+Their `rollout` is run as it is, one for each dialogue, with a client of ours for its model: what it asks the
+model is the next thing that the dialogue's policy reads, and what the policy says is what its model answers.
+So the policy is sampled token by token by muarl (law L1), and everything else of an environment is its own:
+`setup_state`, `env_response`, stop conditions, limits, `rubric`. What a rollout asks must go on from what was
+said before, by tool answers or one user message; what does not is refused by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import sniffio
+
+from muarl.authors import RAISED, blame, let_others_pass
+from muarl.environments.protocol import Answer, Environment, Score, Step
+from muarl.errors import SetupError, SpecError, ToolServerError
+from muarl.messages import Message, ToolSpec
+from muarl.spec import DomainSpec, Located, TaskSpec
+from muarl.spec.environment import ENVIRONMENT, VerifiersSpec
+
+_HERE = ("environment", "verifiers")
+"""Where a domain's file names one."""
+
+_APART = Path(sys.prefix) / "verifiers"
+_MEND = "scripts/install-verifiers.sh .venv"
+
+_raised: ContextVar[list[BaseException]] = ContextVar("muarl_reward_raised")
+"""What reward functions raised in a scoring: verifiers makes 0 of it, and it is no reward (law L2)."""
+
+
+class VerifiersEnvironments:
+    """The environments of a domain: one of verifiers, whose rows are its tasks.
+
+    Args:
+        located: The domain's file.
+        spec: Its `environment.verifiers`.
+        load: Gives what `load` names, called with the arguments.
+    """
+
+    def __init__(
+        self, located: Located[DomainSpec], spec: VerifiersSpec, load: Callable[[], Any]
+    ) -> None:
+        self._located = located
+        self._spec = spec
+        self._load = load
+
+    @functools.cached_property
+    def _theirs(self) -> Any:
+        """Their environment, made once: each rollout keeps what is its own in a state of its own."""
+        vf = their_library()
+        with _signals_kept(), _without_progress_bars():
+            if self._spec.id is None:
+                made = self._load()
+            else:
+                try:
+                    made = vf.load_environment(self._spec.id, **self._spec.arguments)
+                except (ValueError, RuntimeError) as error:
+                    raise self._problem(f"verifiers cannot load it: {blame(error)}") from error
+        if not isinstance(made, vf.MultiTurnEnv):
+            kind = type(made).__name__
+            several = isinstance(made, vf.EnvGroup)
+            mend = (
+                "make a domain of each of its environments, and a suite of them"
+                if several
+                else "a SingleTurnEnv, MultiTurnEnv or ToolEnv can be carried, or a class of yours over them"
+            )
+            raise self._problem(f"it is a {kind}: {mend}")
+        if made.requires_group_rollouts or made.provides_advantages:
+            raise self._problem(
+                "its rubric scores rollouts of a group together, and muarl scores each dialogue by "
+                "itself; take reward functions of one rollout"
+            )
+        for rubric in _rubrics(made.rubric):
+            rubric.funcs = [_watched(func) for func in rubric.funcs]
+        return made
+
+    @functools.cached_property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return tuple(_tool(tool) for tool in self._theirs.tool_defs or ())
+
+    @property
+    def actions(self) -> Sequence[Message]:
+        return ()
+
+    def tasks(self, split: str) -> Sequence[TaskSpec]:
+        domain = self._located.spec
+        first = 0
+        for name, count in domain.tasks.splits.items():
+            if name == split:
+                break
+            if (name in self._spec.evaluation) == (split in self._spec.evaluation):
+                first += count
+        count = domain.tasks.splits[split]
+        rows, which = self._rows(split)
+        if len(rows) < first + count:
+            raise self._problem(
+                f"split {split!r} would be rows {first} to {first + count - 1} of its {which}, which has "
+                f"{len(rows)}; name smaller numbers under tasks.splits",
+                ("tasks", "splits"),
+            )
+        return [self._task(split, number, rows[first + number]) for number in range(count)]
+
+    def _rows(self, split: str) -> tuple[Any, str]:
+        theirs = self._theirs
+        with _without_progress_bars():
+            if split not in self._spec.evaluation:
+                if theirs.build_dataset() is None:
+                    raise self._problem(
+                        "it has no training data set; name all splits under `evaluation`"
+                    )
+                return theirs.get_dataset(), "training data set"
+            if theirs.build_eval_dataset() is None:
+                raise self._problem(
+                    "it has no evaluation data set, and gives its training data set in its place; leave "
+                    "`evaluation` out, and the splits are cut out of the one that there is",
+                    ("environment", "verifiers", "evaluation"),
+                )
+            return theirs.get_eval_dataset(), "evaluation data set"
+
+    def _task(self, split: str, number: int, row: Any) -> TaskSpec:
+        row = {key: value for key, value in dict(row).items() if value is not None}
+        info = row.get("info")
+        if isinstance(info, Mapping) and "tool_defs" in info:
+            raise self._problem(
+                f"row {number} has tools of its own (info.tool_defs); a domain has one list"
+            )
+        try:
+            asked = _opening(row.get("prompt"), self._located.spec.rules)
+        except _Uncarried as why:
+            raise self._problem(f"row {number} of split {split!r}: {why}") from None
+        return TaskSpec(
+            id=f"{split}-{number}",
+            split=split,
+            goal=asked,
+            personas=list(self._located.spec.personas),
+            world={ENVIRONMENT: {"task": row}},
+            gold=[],
+        )
+
+    @asynccontextmanager
+    async def environment(self, task: Mapping[str, Any]) -> AsyncIterator[Environment]:
+        if sniffio.current_async_library() != "asyncio":
+            raise ToolServerError("verifiers runs on asyncio only; run this domain on asyncio")
+        theirs, rules = self._theirs, self._located.spec.rules
+        names = {tool.name for tool in self.tools}
+        async with anyio.create_task_group() as tasks:
+            rollout = _Rollout(theirs, task, rules, names)
+            tasks.start_soon(rollout.run)
+            try:
+                yield rollout
+            finally:
+                tasks.cancel_scope.cancel()
+                rollout.close()
+
+    def _problem(self, message: str, loc: tuple[str, ...] = _HERE) -> SpecError:
+        return SpecError([self._located.problem(loc, message)])
+
+
+class _Cut(msgspec.Struct):
+    """Stands for an answer of the model's: it says no more; its last message, if that was cut."""
+
+    message: Message | None
+
+
+class _Asked(msgspec.Struct):
+    """What a rollout asks its model."""
+
+    prompt: Any
+    tools: Any
+
+
+class _Ended(msgspec.Struct):
+    """A rollout is over: with a state, or by an error."""
+
+    state: Any = None
+    error: BaseException | None = None
+
+
+class _Rollout:
+    """One dialogue's: their rollout in a task of its own, which waits where it asks its model."""
+
+    def __init__(self, theirs: Any, row: Mapping[str, Any], rules: str, tools: set[str]) -> None:
+        self._theirs = theirs
+        self._row = row
+        self._rules = rules
+        self._tools = tools
+        self._to_us, self._heard = anyio.create_memory_object_stream[Any](1)
+        self._from_us, self._answers = anyio.create_memory_object_stream[Any](1)
+        self._known: list[Any] = []  # the conversation up to the policy's next message
+        self._ended: _Ended | None = None
+
+    async def run(self) -> None:
+        """Carry their rollout out; how it ended is told like what it asks."""
+        try:
+            state = await self._theirs.rollout(
+                deepcopy(dict(self._row)), _client(self._ask), "muarl", {}
+            )
+            await self._to_us.send(_Ended(state))
+        except RAISED as error:  # boundary: the author's code raises anything
+            let_others_pass(error)
+            await self._to_us.send(_Ended(error=error))
+
+    def close(self) -> None:
+        """Nobody asks or answers any more."""
+        for end in (self._to_us, self._heard, self._from_us, self._answers):
+            end.close()
+
+    async def _ask(self, prompt: Any, tools: Any, state: Any) -> Any:
+        """In their task: what the policy says next, or that it says no more."""
+        await self._to_us.send(_Asked(prompt, tools))
+        answer = await self._answers.receive()
+        if isinstance(answer, _Cut):
+            if answer.message is not None:  # of their trajectory, and answered by nothing
+                response = _response(answer.message, cut=True)
+                await self._theirs.add_model_response(state, prompt, response)
+            raise their_library().OverlongPromptError("a cap of the run ended the dialogue")
+        return answer
+
+    async def open(self) -> Step:
+        heard = await self._next()
+        if not isinstance(heard, _Asked):
+            return Step(over=True)
+        self._known = list(heard.prompt)
+        try:
+            return Step(_opening(self._known, self._rules))
+        except _Uncarried as why:
+            raise ToolServerError(
+                f"what the environment asks first cannot be carried: {why}"
+            ) from None
+
+    async def answer(self, message: Message) -> Step:
+        response = _response(message)
+        await self._from_us.send(response)
+        heard = await self._next()
+        if isinstance(heard, _Asked):
+            before = [*self._known, response.message]
+            said = _new(before, heard.prompt)
+            self._known = list(heard.prompt)
+            return _step(message, said, over=False)
+        return _step(message, _final(heard.state), over=True)
+
+    async def score(self, cut: Message | None) -> Score:
+        if self._ended is None:
+            await self._from_us.send(_Cut(cut))
+            if isinstance(await self._next(), _Asked):
+                raise ToolServerError("the environment asks on where its model can say no more")
+        assert self._ended is not None
+        state = self._ended.state
+        raised: list[BaseException] = []
+        _raised.set(raised)
+        await self._theirs.rubric.score_rollout(state)
+        await self._theirs.rubric.cleanup(state)
+        if raised:
+            raise raised[0]
+        return Score(state["reward"], dict(state["metrics"] or {}))
+
+    async def _next(self) -> _Asked | _Ended:
+        """What their rollout comes to next.
+
+        Raises:
+            ToolServerError: It failed, by no doing of the policy's.
+        """
+        heard = await self._heard.receive()
+        if isinstance(heard, _Asked):
+            offered = {tool.name for tool in heard.tools or ()}
+            if offered != self._tools:
+                raise ToolServerError(
+                    f"the environment offers other tools ({', '.join(sorted(offered)) or 'none'}) than it "
+                    f"was loaded with ({', '.join(sorted(self._tools)) or 'none'}); a domain has one list"
+                )
+            return heard
+        self._ended = heard
+        if heard.error is not None:
+            raise heard.error
+        error = heard.state.get("error")
+        if error is not None and not isinstance(error, their_library().errors.ToolError):
+            raise error  # what the policy called wrongly is its own; all else is not
+        return heard  # type: ignore[no-any-return]
+
+
+class _Uncarried(Exception):
+    """What a prompt holds and a dialogue cannot."""
+
+
+def _opening(prompt: Any, rules: str) -> str:
+    """What the user says first, in a prompt whose system message is the domain's rules.
+
+    Raises:
+        _Uncarried: It holds something else.
+    """
+    if not isinstance(prompt, Sequence) or isinstance(prompt, str):
+        raise _Uncarried("its prompt is no list of messages; only chats can be carried")
+    said = [(_of(message, "role"), _of(message, "content")) for message in prompt]
+    if any(not isinstance(text, str) for _, text in said):
+        raise _Uncarried("its prompt holds a message that is no text; only text can be carried")
+    system = [text for role, text in said if role == "system"]
+    if [role for role, _ in said] != ["system"] * len(system) + ["user"] or len(system) > 1:
+        roles = ", ".join(role for role, _ in said)
+        raise _Uncarried(
+            f"its prompt is {roles}; a dialogue begins with the rules and one user message (put examples "
+            "into the rules)"
+        )
+    if (system[0] if system else "") != rules:
+        wanted = json.dumps(system[0], ensure_ascii=False) if system else '""'
+        raise _Uncarried(f"its system message is not the domain's `rules`; let them be {wanted}")
+    text: str = said[-1][1]
+    return text
+
+
+def _new(before: Sequence[Any], prompt: Sequence[Any]) -> list[Any]:
+    """The messages that a prompt adds to a conversation.
+
+    Raises:
+        ToolServerError: It does not go on from it.
+    """
+    if len(prompt) <= len(before) or list(map(_key, before)) != list(
+        map(_key, prompt[: len(before)])
+    ):
+        raise ToolServerError(
+            "the environment asks with another conversation than the one so far (get_prompt_messages): a "
+            "dialogue only goes on; return all messages before, and what answers them"
+        )
+    return list(prompt[len(before) :])
+
+
+def _key(message: Any) -> tuple[Any, ...]:
+    calls = [(call.id, call.name, call.arguments) for call in _of(message, "tool_calls") or ()]
+    return _of(message, "role"), _of(message, "content") or "", calls, _of(message, "tool_call_id")
+
+
+def _final(state: Any) -> list[Any]:
+    """What an environment says as it ends."""
+    final = state.get("final_env_response") or ()
+    return [] if isinstance(final, str) else list(final)
+
+
+def _step(message: Message, said: Sequence[Any], *, over: bool) -> Step:
+    """What an environment said to a message, as answers to its calls or as the user's.
+
+    Raises:
+        ToolServerError: It is neither.
+    """
+    texts = [(_of(one, "role"), _of(one, "content"), _of(one, "tool_call_id")) for one in said]
+    if any(not isinstance(text, str) for _, text, _ in texts):
+        raise ToolServerError(
+            "the environment answers with what is no text; only text can be carried"
+        )
+    if not message.tool_calls:
+        if [role for role, _, _ in texts] != ["user"] and not (over and not texts):
+            roles = ", ".join(role for role, _, _ in texts) or "nothing"
+            raise ToolServerError(
+                f"the environment answers a message with {roles}; one user message can be carried"
+            )
+        return Step(texts[0][1] if texts else "", over=over)
+    by_call = {call_id: text for role, text, call_id in texts if role == "tool"}
+    answered = [call.id for call in message.tool_calls if call.id in by_call]
+    if len(by_call) < len(texts) or (len(answered) < len(message.tool_calls) and not over):
+        roles = ", ".join(role for role, _, _ in texts) or "nothing"
+        raise ToolServerError(
+            f"the environment answers {len(message.tool_calls)} calls with {roles}; one tool message for "
+            "each call can be carried"
+        )
+    none = Answer("not made: the environment ended", is_error=True)
+    answers = [
+        Answer(by_call[call.id]) if call.id in by_call else none for call in message.tool_calls
+    ]
+    return Step(answers=answers, over=over)
+
+
+def _of(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+
+
+def _tool(tool: Any) -> ToolSpec:
+    return ToolSpec(tool.name, tool.description, dict(tool.parameters))
+
+
+def _response(message: Message, *, cut: bool = False) -> Any:
+    """A policy's message as an answer of a model of theirs; of one that was cut no call."""
+    types = their_library().types
+    calls = [
+        types.ToolCall(
+            id=call.id,
+            name=call.name,
+            arguments=call.raw if call.error is not None else json.dumps(call.arguments),
+        )
+        for call in (() if cut else message.tool_calls)
+    ]
+    said = types.ResponseMessage(
+        content=message.content,
+        reasoning_content=message.reasoning or None,
+        tool_calls=calls or None,
+        finish_reason="length" if cut else "tool_calls" if calls else "stop",
+        is_truncated=cut,
+    )
+    return types.Response(id="muarl", created=0, model="muarl", message=said)
+
+
+def _client(ask: Callable[[Any, Any, Any], Any]) -> Any:
+    """A client of theirs that asks us."""
+
+    class Policy(their_library().Client):  # type: ignore[misc]
+        async def get_response(
+            self, prompt: Any, model: Any, sampling_args: Any, tools: Any = None, **more: Any
+        ) -> Any:
+            del model, sampling_args
+            return await ask(prompt, tools, more["state"])
+
+        async def close(self) -> None:
+            pass
+
+    Policy.__abstractmethods__ = frozenset()  # all that they do is done by `get_response`
+    return Policy(None)
+
+
+def _rubrics(rubric: Any) -> Iterator[Any]:
+    yield rubric
+    for part in getattr(rubric, "rubrics", ()):
+        yield from _rubrics(part)
+
+
+def _watched(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A reward function; what it raises is kept beside being raised."""
+
+    @functools.wraps(func)
+    async def call(*arguments: Any, **more: Any) -> Any:
+        try:
+            found = func(*arguments, **more)
+            return await found if inspect.isawaitable(found) else found
+        except Exception as error:
+            _raised.get([]).append(error)
+            raise
+
+    return call
+
+
+def their_library() -> Any:
+    """The library, from where `scripts/install-verifiers.sh` puts it if it is not installed beside muarl.
+
+    Raises:
+        SetupError: It is not there, or is one that this bridge does not know.
+    """
+    if importlib.util.find_spec("verifiers") is None and _APART.is_dir():
+        sys.path.append(str(_APART))
+    try:
+        import verifiers as vf
+    except ModuleNotFoundError as error:
+        if error.name != "verifiers":
+            raise
+        raise SetupError(f"environment.verifiers needs verifiers 0.2: {_MEND}") from error
+    try:
+        _ = vf.MultiTurnEnv
+    except AttributeError as error:
+        why = error.__cause__ or "it has no environments of this form any more"
+        raise SetupError(
+            f"environment.verifiers needs verifiers 0.2; installed is {vf.__version__} ({why}): {_MEND}"
+        ) from error
+    return vf
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Their environments put handlers of their own in the place of Ctrl-C's."""
+    kept = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for which, handler in kept.items():
+            if signal.getsignal(which) is not handler:
+                signal.signal(which, handler)
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    import datasets
+
+    shown = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not shown:
+            datasets.enable_progress_bars()
