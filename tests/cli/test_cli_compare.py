@@ -230,3 +230,4 @@ def test_phases_of_one_run_are_compared_and_each_must_be_there(
     assert "did you mean" in "".join(muarl("compare", run, "--phase", "eval:col:T1").lines)
     assert "is all there is" in "".join(muarl("compare", run).lines)
     assert "named twice" in "".join(muarl("compare", run, run).lines)
+    assert "named twice" in "".join(muarl("compare", run, "--phase", cold, "--phase", cold).lines)
