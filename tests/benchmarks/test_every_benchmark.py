@@ -245,7 +245,7 @@ def test_vllm_is_saturated(tmp_path: Path) -> None:
     """`vllm_saturation` in small, in a process of its own, as vLLM wants."""
     _require(NEEDS["vllm"])
     shutil.copytree(ready_model()["path"], tmp_path / "model")
-    sizes = "--dialogues 8 --at-once 4 --rows 2 --rounds 1 --skip-http"
+    sizes = "--dialogues 64 --at-once 32 --rows 16 --rounds 1 --skip-http"
     script = str(BENCHMARKS / "vllm_saturation.py")
     done = subprocess.run(
         [sys.executable, script, "--json", "--run", str(tmp_path), *sizes.split()],
@@ -256,5 +256,5 @@ def test_vllm_is_saturated(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    for path in ("saturation", "rounds", "turns", "messages", "sampled_tokens"):
+    for path in ("saturation", "dialogues_tokens_per_s", "turns", "messages", "sampled_tokens"):
         _assert_finite(_at(found, path), path)
