@@ -3,19 +3,18 @@
     python benchmarks/stats.py --json
 
 Needs no model. Simulates evaluations whose truth is known, and asks the very functions that `muarl eval`
-asks. One condition is a design and a world:
-
-    tasks      30, 50, 115 (50 and 115 are those of tau-bench), each tried 1, 2, 4 or 8 times
-    level      success of a dialogue: near 0, low, middle, high, near 1 (bands, see below)
-    alike      intra-task correlation 0, 0.1, 0.3, 0.6 of the trials of a task
-    kinds      tasks of every difficulty (beta), or of two kinds only, the hard and the easy
+asks. `coverage` is of the 330 conditions on which the one free number of the intervals was chosen: 30, 50 and
+115 tasks (the last two are those of tau-bench), 1 to 8 trials, five levels, four correlations, two laws of
+difficulty. `held_out` is of 480 others, on which nothing was chosen and none of which is among those: other
+numbers of tasks and trials, also a number of its own for each task, and other laws; see `_simulated_worlds`.
 
 In every simulated evaluation the level is drawn evenly from its band. Successes are whole numbers, so at one
 exact level the coverage of any interval jumps up and down with it by some hundredths (Brown, Cai and
 DasGupta, 2001, Statistical Science 16, 101-133); what is told is the mean over a band that is narrower than
 any interval of these designs. Near 0 is 0.02 to 0.10: 30 tasks then show 0.6 to 3 successes at one trial
-each. Nothing is left out of `coverage_min` and `coverage_max`. pass^k and paired differences stand beside
-them; those of pass^k leave out worlds in which it is below 0.02, where 30 tasks see none at all.
+each. Nothing is left out of the least and the most of `coverage` and `held_out`. pass^k, scores above a floor,
+paired differences and tests stand beside them; those of pass^k leave out worlds in which it is below 0.02,
+where 30 tasks see none at all.
 """
 
 from __future__ import annotations
@@ -25,113 +24,62 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from multiprocessing import Pool
 from statistics import NormalDist, fmean
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from _simulated_worlds import (
+    BANDS,
+    UNEVEN,
+    Draws,
+    Sums,
+    World,
+    chances,
+    chosen_on,
+    held_out,
+    play,
+    power_mean,
+    tried,
+    truth,
+)
 
-from muarl.evaluate.comparison import sign_flip_p
+from muarl.evaluate.comparison import holm, sign_flip_p
+from muarl.evaluate.floor import above_floor
 from muarl.evaluate.paired import differences, paired_difference
 from muarl.evaluate.pass_k import Trials, pass_at, pass_hat
 from muarl.evaluate.statistics import Interval, success_rate
 
-Draws = npt.NDArray[np.float64]
-
-TASKS, TRIALS = (30, 50, 115), (1, 2, 4, 8)
-BANDS = {
-    "near 0": (0.02, 0.10),
-    "low": (0.1, 0.3),
-    "middle": (0.3, 0.7),
-    "high": (0.7, 0.9),
-    "near 1": (0.90, 0.98),
-}
-ALIKE = (0.0, 0.1, 0.3, 0.6)
 TOLD = 0.02
 """Of pass^k: below it 30 tasks see mostly none."""
 CHECKED = 25
 """Evaluations of each condition on which what is computed at once is held against `muarl.evaluate`."""
 PAIRED = ((0.0, "beta"), (0.3, "two"))
 """Correlations and kinds of tasks at which pairs are compared: the test is exact in every world."""
+TOGETHER = 6
+"""Comparisons that are told together: seven policies, each with the first."""
+
+Found = Sequence[tuple[World, dict[str, float]]]
 
 
-class World(NamedTuple):
-    """One condition; see above."""
-
-    tasks: int
-    trials: int
-    band: str
-    alike: float
-    kinds: str
-
-
-def worlds() -> list[World]:
-    every = product(TASKS, TRIALS, BANDS, ALIKE, ("beta", "two"))
-    # One trial a task, or independent ones: how tasks differ makes no difference.
-    return [
-        World(m, t, b, a, k)
-        for m, t, b, a, k in every
-        if (t > 1 or a == 0) and (a > 0 or k == "beta")
-    ]
-
-
-def chances(world: World, levels: Draws, rng: np.random.Generator) -> Draws:
-    """[evaluation, task] the chance of success on each; in the mean over all tasks `levels`."""
-    level = np.repeat(levels[:, None], world.tasks, axis=1)
-    if world.alike == 0:
-        return level
-    if world.kinds == "beta":
-        size = 1 / world.alike - 1
-        return rng.beta(level * size, (1 - level) * size)
-    apart = math.sqrt(world.alike)
-    is_easy = rng.random(level.shape) < level
-    return np.where(is_easy, level + (1 - level) * apart, level * (1 - apart))
-
-
-def power_mean(world: World, level: Draws, k: int) -> Draws:
-    """The mean of the k-th power of a task's chance: what pass^k estimates."""
-    if world.alike == 0:
-        return level**k
-    if world.kinds == "beta":
-        size = 1 / world.alike - 1
-        return np.prod([(level * size + j) / (size + j) for j in range(k)], axis=0)
-    apart = math.sqrt(world.alike)
-    hard, easy = level * (1 - apart), level + (1 - level) * apart
-    return level * easy**k + (1 - level) * hard**k
-
-
-class Sums(NamedTuple):
-    """[evaluation, task] successes, each of so many trials."""
-
-    trials: int
-    successes: npt.NDArray[np.int64]
-
-
-def play(sums: Sums) -> Iterator[Trials]:
-    """The same, as `muarl eval` has them."""
-    tries = [[i < c for i in range(sums.trials)] for c in range(sums.trials + 1)]
-    names = [str(task) for task in range(sums.successes.shape[1])]
-    for counts in sums.successes.tolist():
-        yield dict(zip(names, map(tries.__getitem__, counts), strict=True))
-
-
-def intervals(values: Draws) -> tuple[Draws, Draws]:
-    """`mean_share` of many evaluations at once: [evaluation, task] one value for each task.
+def intervals(sums: Draws, sizes: Draws) -> tuple[Draws, Draws]:
+    """`mean_share` of many evaluations at once: [evaluation, task] sums, of so many values each.
 
     Only so that ten thousand evaluations of each condition take seconds; `same` holds it against
     `mean_share` itself.
     """
-    tasks = values.shape[1]
-    share = values.mean(axis=1)
-    variance, spread = share * (1 - share), values.var(axis=1)
-    alike = np.divide(spread, variance, out=np.ones_like(share), where=variance > 1e-9)
-    known = np.minimum(_effective(values), _effective(1 - values))
+    n, total = sizes.sum(axis=1), sums.sum(axis=1)
+    share = total / n
+    tasks = n**2 / (sizes**2).sum(axis=1)
+    variance = share * (1 - share)
+    spread = ((sums - share[:, None] * sizes) ** 2).sum(axis=1)
+    seen = (variance > 1e-9) & (spread > 1e-9)
+    alike = np.divide(spread * tasks, n**2 * variance, out=np.ones_like(share), where=seen)
+    known = np.minimum(_effective(sums), _effective(sizes - sums))
     weight = known**2 / (known**2 + 1.6**2)
-    trials = np.where(spread > 1e-9 / tasks, tasks / (weight * alike + 1 - weight), tasks)
+    trials = np.where(seen, tasks / (weight * alike + 1 - weight), tasks)
     z = NormalDist().inv_cdf(0.975)
     scale = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
@@ -139,9 +87,9 @@ def intervals(values: Draws) -> tuple[Draws, Draws]:
     return np.minimum(centre - half, share), np.maximum(centre + half, share)
 
 
-def _effective(values: Draws) -> Draws:
-    squares = (values**2).sum(axis=1)
-    total = values.sum(axis=1) ** 2
+def _effective(amounts: Draws) -> Draws:
+    squares = (amounts**2).sum(axis=1)
+    total = amounts.sum(axis=1) ** 2
     return np.divide(total, squares, out=np.zeros_like(total), where=squares > 0)
 
 
@@ -162,43 +110,74 @@ def of_success(world: World, draws: int, seed: int) -> dict[str, float]:
     """How often each interval holds, of one world."""
     rng = np.random.default_rng([seed, *str(world).encode()])
     levels = rng.uniform(*BANDS[world.band], draws)
-    sums = rng.binomial(world.trials, chances(world, levels, rng))
-    few = Sums(world.trials, sums[:CHECKED])
-    low, high = intervals(sums / world.trials)
-    same((low, high), success_rate, few)
-    found = {"success": float(np.mean((low <= levels) & (levels <= high)))}
+    sums = tried(world, chances(world, levels, rng), rng)
+    few = Sums(sums.successes[:CHECKED], sums.sizes[:CHECKED])
+    low, high = intervals(sums.successes.astype(float), sums.sizes.astype(float))
+    same((low[:CHECKED], high[:CHECKED]), success_rate, few)
+    right = truth(world, levels)
+    found = {"success": float(np.mean((low <= right) & (right <= high)))}
+    if world.trials == UNEVEN:
+        return found
     for k in (k for k in (2, 4, 8) if k <= world.trials):
-        truth = power_mean(world, levels, k)
-        if truth.mean() < TOLD:
+        right = power_mean(world, levels, k)
+        if right.mean() < TOLD:
             continue
         n = world.trials
         of_count = np.array([math.comb(c, k) / math.comb(n, k) for c in range(n + 1)])
-        low, high = intervals(of_count[sums])
-        same((low, high), partial(pass_hat, k=k), few)
-        found[f"pass^{k}"] = float(np.mean((low <= truth) & (truth <= high)))
+        values = of_count[sums.successes]
+        low, high = intervals(values, np.ones_like(values))
+        same((low[:CHECKED], high[:CHECKED]), partial(pass_hat, k=k), few)
+        found[f"pass^{k}"] = float(np.mean((low <= right) & (right <= high)))
     return found
 
 
 def of_pair(world: World, draws: int, seed: int) -> dict[str, float]:
-    """Of two policies on the same tasks: false alarms of the test, and coverage of the difference."""
+    """Of policies on the same tasks: false alarms of the test, coverage of differences and above a floor.
+
+    The floor is a policy that always succeeds on one task in ten, and never on another: on those by chance,
+    or on those that are the easiest for the policy as well.
+    """
     rng = np.random.default_rng([seed, 1, *str(world).encode()])
     levels = rng.uniform(*BANDS[world.band], draws)
     of_tasks = chances(world, levels, rng)
-    first, second = (Sums(world.trials, rng.binomial(world.trials, of_tasks)) for _ in range(2))
+    first, second = (tried(world, of_tasks, rng) for _ in range(2))
     # The better policy fails a third as often on every task.
-    better = Sums(world.trials, rng.binomial(world.trials, 1 - (1 - of_tasks) / 3))
-    alarms, held = [], []
-    for level, one, other, best in zip(
-        levels.tolist(), play(first), play(second), play(better), strict=True
-    ):
+    better = tried(world, 1 - (1 - of_tasks) / 3, rng)
+    free = rng.random(of_tasks.shape) < 0.1
+    floor = tried(world, free.astype(float), rng)
+    # Where the floor succeeds, the policy always does, too.
+    eased = tried(world, np.where(free, 1.0, of_tasks), rng)
+    held: dict[str, list[bool]] = {"false_positive": [], "difference": [], "above": [], "eased": []}
+    played = map(play, (first, second, better, floor, eased))
+    for level, one, other, best, idle, easy in zip(levels.tolist(), *played, strict=True):
         p = sign_flip_p(differences(one, other))
         assert p is not None
-        alarms.append(p < 0.05)
-        found, truth = paired_difference(best, one), 2 / 3 * (1 - level)
-        assert found.low is not None
-        assert found.high is not None
-        held.append(found.low <= truth <= found.high)
-    return {"false_positive": fmean(alarms), "difference": fmean(held)}
+        held["false_positive"].append(p < 0.05)
+        holds(held["difference"], paired_difference(best, one), 2 / 3 * (1 - level))
+        below = success_rate(idle)
+        holds(held["above"], above_floor(success_rate(one), below), (level - 0.1) / 0.9)
+        holds(held["eased"], above_floor(success_rate(easy), below), level)
+    return {name: fmean(each) for name, each in held.items()}
+
+
+def holds(held: list[bool], found: Interval | None, right: float) -> None:
+    """Note whether an interval holds the truth; one without bounds, where all is floor, is none."""
+    if found is not None and found.low is not None and found.high is not None:
+        held.append(found.low <= right <= found.high)
+
+
+def of_many(world: World, draws: int, seed: int) -> dict[str, float]:
+    """Of several policies that are all alike: how often any is called another than the first."""
+    rng = np.random.default_rng([seed, 2, *str(world).encode()])
+    levels = rng.uniform(*BANDS[world.band], draws)
+    of_tasks = chances(world, levels, rng)
+    policies = [play(tried(world, of_tasks, rng)) for _ in range(TOGETHER + 1)]
+    alone, together = [], []
+    for first, *others in zip(*policies, strict=True):
+        ps = [sign_flip_p(differences(other, first)) for other in others]
+        alone.append(any(p is not None and p < 0.05 for p in ps))
+        together.append(any(p is not None and p < 0.05 for p in holm(ps)))
+    return {"unadjusted": fmean(alone), "holm": fmean(together)}
 
 
 def goldens() -> float:
@@ -214,21 +193,14 @@ def goldens() -> float:
     return worst
 
 
-def extremes(
-    found: Sequence[tuple[World, dict[str, float]]], which: Callable[[str], bool]
-) -> Iterator[tuple[float, str, World]]:
+def ranked(found: Found, which: Callable[[str], bool]) -> list[tuple[float, str, World]]:
     """Every figure of this kind, from the lowest to the highest."""
-    return iter(
-        sorted((v, name, world) for world, by in found for name, v in by.items() if which(name))
-    )
+    return sorted((v, name, world) for world, by in found for name, v in by.items() if which(name))
 
 
-def _success(job: tuple[World, int, int]) -> tuple[World, dict[str, float]]:
-    return job[0], of_success(*job)
-
-
-def _pair(job: tuple[World, int, int]) -> tuple[World, dict[str, float]]:
-    return job[0], of_pair(*job)
+def _asked(job: tuple[Callable[..., dict[str, float]], World, int, int]) -> dict[str, float]:
+    ask, *how = job
+    return ask(*how)
 
 
 def main() -> None:
@@ -237,27 +209,48 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20_000, help="evaluations of each condition")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    every = worlds()
+    chosen, others = chosen_on(), held_out()
+    of_pairs = [w for w in chosen if (w.alike, w.kinds) in PAIRED]
+    of_families = [w for w in of_pairs if w.tasks != 50 and w.trials in (1, 4)]
+
+    def all_of(ask: Callable[..., dict[str, float]], worlds: Sequence[World], draws: int) -> Found:
+        jobs = [(ask, world, draws, args.seed) for world in worlds]
+        return list(zip(worlds, pool.map(_asked, jobs, chunksize=2), strict=True))
+
     with Pool(os.cpu_count()) as pool:
-        success = pool.map(_success, [(w, args.draws, args.seed) for w in every], chunksize=2)
-        of_pairs = [w for w in every if (w.alike, w.kinds) in PAIRED]
-        pairs = pool.map(_pair, [(w, args.draws // 5, args.seed) for w in of_pairs])
-    result: dict[str, object] = {"conditions": len(every), "draws": args.draws}
-    kinds: dict[str, tuple[Sequence[tuple[World, dict[str, float]]], Callable[[str], bool]]] = {
+        success = all_of(of_success, chosen, args.draws)
+        unseen = all_of(of_success, others, args.draws // 2)
+        pairs = all_of(of_pair, of_pairs, args.draws // 10)
+        families = all_of(of_many, of_families, args.draws // 10)
+    result: dict[str, object] = {
+        "conditions": len(chosen),
+        "held_out_conditions": len(others),
+        "draws": args.draws,
+    }
+    kinds: dict[str, tuple[Found, Callable[[str], bool]]] = {
         "coverage": (success, lambda name: name == "success"),
+        "held_out_coverage": (unseen, lambda name: name == "success"),
         "pass_hat_coverage": (success, lambda name: name.startswith("pass^")),
+        "held_out_pass_hat_coverage": (unseen, lambda name: name.startswith("pass^")),
         "difference_coverage": (pairs, lambda name: name == "difference"),
+        "above_floor_coverage": (pairs, lambda name: name in ("above", "eased")),
     }
     for name, (found, which) in kinds.items():
-        ranked = list(extremes(found, which))
-        result[f"{name}_min"], result[f"{name}_max"] = ranked[0][0], ranked[-1][0]
-        result[f"{name}_mean"] = fmean(value for value, _, _ in ranked)
-        result[f"{name}_within"] = fmean(0.93 <= value <= 0.97 for value, _, _ in ranked)
-        ends = [*ranked[:2], *ranked[-2:]]
+        figures = ranked(found, which)
+        result[f"{name}_min"], result[f"{name}_max"] = figures[0][0], figures[-1][0]
+        result[f"{name}_mean"] = fmean(value for value, _, _ in figures)
+        result[f"{name}_within"] = fmean(0.93 <= value <= 0.97 for value, _, _ in figures)
+        ends = [*figures[:3], *figures[-3:]]
         result[f"{name}_ends"] = [[round(v, 4), what, *world] for v, what, world in ends]
-    alarms = list(extremes(pairs, lambda name: name == "false_positive"))
-    result["false_positive"] = alarms[-1][0]
-    result["false_positive_mean"] = fmean(value for value, _, _ in alarms)
+    alarms = {
+        "false_positive": (pairs, "false_positive"),
+        "holm_false_positive": (families, "holm"),
+        "unadjusted_false_positive": (families, "unadjusted"),
+    }
+    for name, (found, which_alarm) in alarms.items():
+        figures = ranked(found, partial(str.__eq__, which_alarm))
+        result[name] = figures[-1][0]
+        result[f"{name}_mean"] = fmean(value for value, _, _ in figures)
     result["golden_gap"] = goldens()
     if args.json:
         print(json.dumps(result))

@@ -38,7 +38,7 @@ from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.text_calls import Convention, PythonCalls
 from muarl.tools import ToolServer, ToolSession, sharing, tool_server
 from muarl.user import User
-from muarl.user.build import Users
+from muarl.user.build import UnfitUser, Users
 from muarl.user.speaker import Speaker
 from muarl.world import World
 
@@ -428,7 +428,7 @@ class Domain:
         if self.spec.environment is not None:
             if who.scripted is None:
                 message = "an environment answers in this domain; leave the run's `user` out"
-                raise self._problem(("environment",), message)
+                raise UnfitUser([self.located.problem(("environment",), message)])
             return EnvironmentUser()
         return self._users.user(who, task, persona, seed, speaker)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bad_input import InProcess
 from dialogue_kit import ids_of, renderer
 from environment_kit import CAPS, WALK, Says, calls, played, write_walk
 
@@ -17,9 +18,11 @@ from muarl.domain import load_domain
 from muarl.errors import SpecError
 from muarl.messages import ToolCall
 from muarl.record import Outcome
+from muarl.spec import load_run
 from muarl.spec.user import FixedUserSpec, UserKindSpec
 from muarl.testing import ScriptedPolicy
 from muarl.testing.playing import play_agents
+from muarl.train.run_domain import refuse_unfit
 
 BY_CALL = "choices: [left, right], action: call"
 
@@ -166,6 +169,24 @@ async def test_each_dialogue_has_an_environment_of_its_own_that_is_closed_L3_L7(
     assert len(made.closed) == len(episodes) == 6
 
 
+def test_a_person_may_be_the_agent_and_not_the_user(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_walk(tmp_path, more="expert: walk.py:Walk\n")
+    InProcess(capfd)("play", tmp_path).refuses(
+        2, "an environment answers here, and no user: be the agent"
+    )
+
+
+@pytest.mark.anyio
+async def test_calls_alone_begin_it(tmp_path: Path) -> None:
+    domain = load_domain(write_walk(tmp_path, gymnasium=BY_CALL))
+    world = domain.world_for(domain.tasks("train")[0])
+    async with domain.server.session(world) as session:
+        answer = await session.call(ToolCall("1", "act", {"action": "right"}))
+    assert (answer.content, world["environment"]["return"]) == ("You are at 1.", 0.5)
+
+
 def test_a_task_is_a_seed_and_no_two_are_the_same(tmp_path: Path) -> None:
     domain = load_domain(write_walk(tmp_path))
     seeds = [
@@ -184,6 +205,32 @@ def test_another_user_is_refused_by_name(tmp_path: Path) -> None:
     task = domain.tasks("train")[0]
     with pytest.raises(SpecError, match=r"an environment answers in this domain; leave the run's"):
         domain.user(UserKindSpec(fixed=FixedUserSpec()), task, "environment", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("user: {fixed: {}}", r"run.yaml:\d+:\d+: an environment answers in this domain"),
+        (
+            "rollout: {perturb: {server_error: 0.1, typo: 0.1}}",
+            r"run.yaml:\d+:\d+: an environment answers all calls .* \(server_error\); only what is said",
+        ),
+        ("rollout: {perturb: {typo: 0.1}}", ""),
+    ],
+)
+def test_a_run_that_does_not_fit_is_refused_where_it_says_so(
+    tmp_path: Path, given: str, says: str
+) -> None:
+    write_walk(tmp_path)
+    (tmp_path / "run.yaml").write_text(
+        f"version: 1\ndomain: domain.yaml\nmodel: {{tiny: {{}}}}\ngrpo: {{tasks_per_iteration: 2}}\n{given}\n"
+    )
+    run = load_run(tmp_path / "run.yaml")
+    if not says:
+        refuse_unfit(run, load_domain(tmp_path))
+        return
+    with pytest.raises(SpecError, match=says):
+        refuse_unfit(run, load_domain(tmp_path))
 
 
 @pytest.mark.parametrize(

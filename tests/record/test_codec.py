@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.errors import RecordError
-from muarl.messages import Message, ToolCall
-from muarl.record import PredicateResult, Turn
+from muarl.messages import Message, ToolCall, ToolResult
+from muarl.record import PredicateResult, Turn, changes_of
 from muarl.record.codec import decode_episode, decode_head, encode_episode
 from muarl.testing import build_episode
 from muarl.world import Change
@@ -109,6 +109,28 @@ def test_a_reward_or_score_that_is_no_share_is_a_record_error(number: float) -> 
             decode_episode(data)
     with pytest.raises(RecordError, match=r"not an episode: Expected `float` .*reward"):
         decode_head(encode_episode(build_episode(reward=number)))
+
+
+def test_a_record_of_version_5_is_read_and_knows_only_what_calls_changed_together() -> None:
+    results = [ToolResult("1", "a", "o"), ToolResult("2", "b", "o")]
+    changes = [Change("x", 1, 2, "changed")]
+    message = Message("assistant", "", (ToolCall("1", "a"), ToolCall("2", "b")))
+    turn = Turn(message, 0, 0, 0, "stop", 0, results=results, changes=changes)
+    record = msgspec.msgpack.decode(encode_episode(build_episode(turns=[turn])))
+    record["record_version"] = 5
+    (got,) = decode_episode(msgspec.msgpack.encode(record)).turns
+    assert [changes_of(got, call) for call in range(3)] == [None, None, None]
+    got.results.pop()
+    assert changes_of(got, 0) == changes, "of one call alone it is known"
+
+
+def test_what_each_call_changed_is_stored() -> None:
+    message = Message("assistant", "", (ToolCall("1", "a"), ToolCall("2", "b")))
+    turn = Turn(message, 0, 0, 0, "stop", 0)
+    turn.answered(ToolResult("1", "a", "o"), [Change("x", 1, 2, "changed")])
+    turn.answered(ToolResult("2", "b", "o"), [])
+    (got,) = decode_episode(encode_episode(build_episode(turns=[turn]))).turns
+    assert [changes_of(got, call) for call in range(3)] == [turn.changes, [], None]
 
 
 def test_a_newer_version_is_named_before_anything_else_is_looked_at() -> None:

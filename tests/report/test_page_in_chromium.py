@@ -98,8 +98,10 @@ async def work_with(page: Page) -> dict[str, Any]:
     await page.ask("document.querySelector('.theme').click()")
     seen["theme"] = await page.ask("document.documentElement.dataset.theme")
     seen["all_text"] = await page.ask("document.body.innerText")
-    for button in range(4):
+    for button in range(5):
         await page.ask(f"document.querySelectorAll('.download')[{button}].click()")
+    seen["csv"] = await page.ask("toCsv(userRows(page.runs[0].users)).split('\\r\\n')")
+    seen["formula"] = await page.ask("toCsv([{a: '=1+1', b: -1, c: '-x'}])")
     seen["pwned"] = await page.ask("String(window.pwned)")
     seen["injected"] = await count(page, "img, main script, svg[onload], [onerror]")
     return seen
@@ -157,6 +159,13 @@ def test_users_have_figures_with_intervals_and_monitors(seen):
     assert "no_such_figure" in seen["users"], "a figure of another version is not hidden"
     assert "Collapse, watched" in seen["users"]
     assert "flat_groupsabove 0.75" in seen["users"]
+
+
+def test_figures_can_be_taken_from_the_page_and_are_no_formulas(seen):
+    head, first, *_ = seen["csv"]
+    assert head.startswith('"phase","temperature","dialogues"')
+    assert '"contract",0.075,0.02' in first
+    assert seen["formula"] == '"a","b","c"\r\n"\'=1+1",-1,"\'-x"\r\n'
 
 
 def test_evaluations_say_why_dialogues_failed_and_what_they_took(seen):

@@ -229,6 +229,26 @@ def test_an_index_follows_its_journal_and_begins_anew_with_it(tmp_path):
     index.close()
 
 
+def test_an_index_begins_anew_with_a_longer_journal_of_another_run(tmp_path):
+    path = tmp_path / "episodes.journal"
+
+    def write(seed: int, number: int) -> None:
+        path.unlink(missing_ok=True)
+        maker = EpisodeMaker(make_tokenizer(tmp_path / "model" / "tokenizer.json"), seed)
+        with JournalWriter(path) as journal:
+            for task in range(number):
+                journal.append(maker.make(f"phase-{seed}", 0, task, 0, 0.5))
+
+    write(1, 2)
+    index = EpisodeIndex(path, tmp_path / "index.sqlite")
+    assert index.refresh()
+    write(2, 9)
+    assert index.refresh()
+    assert index.facets()["phase"] == ["phase-2"]
+    assert index.facets()["total"] == 9
+    index.close()
+
+
 def test_an_episode_comes_with_its_tokens_its_group_and_its_task_elsewhere(run):
     async def go() -> dict[str, Any]:
         async with asking(run) as ask:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
@@ -33,6 +34,7 @@ from muarl.record.placing import placed
 from muarl.spec import RunSpec
 from muarl.suite import AnyDomain
 from muarl.train.run_folder import RunFolder
+from muarl.train.said import said_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,14 +68,20 @@ def run(args: argparse.Namespace) -> int:
 
         with JournalWriter(folder.journal) as journal:
             phases = anyio.run(main, journal)
+        tags = {phase.phase: _tag(args.runs, phase.phase) for phase in phases}
         for phase in phases:  # what the report of that folder shows
             scored = summarise(StoredEpisodes([folder.journal], [phase.phase]))
-            folder.log("rollout", phase=phase.phase, **msgspec.to_builtins(scored))
+            fields = msgspec.to_builtins(scored) | {"contamination": tags[phase.phase]}
+            folder.log("rollout", phase=phase.phase, **fields)
     if args.json:
-        answer(json.dumps({"out": str(out), "phases": msgspec.to_builtins(phases)}))
+        said = [
+            {**msgspec.to_builtins(phase), "contamination": tags[phase.phase]} for phase in phases
+        ]
+        answer(json.dumps({"out": str(out), "phases": said}))
     else:
         for phase in phases:
-            answer(_in_words(phase))
+            tag = tags[phase.phase]
+            answer(_in_words(phase) + (f"; trained on: {tag['says']}" if tag else ""))
         answer(out)
     return 0
 
@@ -90,6 +98,14 @@ def _spec(args: argparse.Namespace, out: Path, domain: AnyDomain) -> RunSpec:
         return spec
     named = spec.model_copy(update={"domain": str(domain.located.path)})
     return spec.model_copy(update={"domain": named.moved(Path(), out).domain})
+
+
+def _tag(runs: list[Path], phase: str) -> dict[str, Any] | None:
+    """What the runs say of what the policy was trained on; None where none says it."""
+    folders = (RunFolder(run) for run in runs)
+    said = (said_of(folder, list(folder.lines()), phase).contamination for folder in folders)
+    tag = next((each for each in said if each is not None), None)
+    return None if tag is None else msgspec.to_builtins(tag)
 
 
 def _in_words(phase: Rescored) -> str:

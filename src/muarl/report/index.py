@@ -23,6 +23,9 @@ from muarl.report.rows import Row, row_of
 AT_ONCE = 500
 """Episodes that one `refresh` takes up, so that whoever asks meanwhile waits a moment only."""
 
+_HEAD_BYTES = 512
+"""By which a journal is known to be the same one: its first episode is in them, or begins."""
+
 _LEVEL = 1e-9
 """Rewards that differ by less are the same."""
 
@@ -111,6 +114,7 @@ class EpisodeIndex:
         self._end = 0
         self._count = 0
         self._read_to = 0
+        self._head = b""
         self._facets: tuple[int, dict[str, Any]] = (-1, {})
 
     def close(self) -> None:
@@ -127,11 +131,14 @@ class EpisodeIndex:
         if not self._journal.exists():
             return False
         size = self._journal.stat().st_size
-        if size < self._end:  # another run began in the same folder
+        with self._journal.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if size < self._end or not head.startswith(self._head):  # another run began in its folder
             with self._lock:
                 self._db.execute("DELETE FROM episodes")
                 self._db.execute("DELETE FROM texts")
                 self._end = self._count = self._read_to = 0
+                self._head = b""
                 self._facets = (-1, {})
         taken: list[Stored] = []
         for stored in read_stored(self._journal, after=self._end):
@@ -152,6 +159,7 @@ class EpisodeIndex:
             self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", texts)
             self._db.execute(_ABOVE, (self._count,))
             self._db.execute("COMMIT")
+            self._head = head
             self._end, self._count = taken[-1].end, self._count + len(taken)
         return True
 

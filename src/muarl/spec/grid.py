@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from muarl.spec.base import Fraction, Id, OneOf, Spec
 from muarl.spec.chat_agent import ChatPolicySpec
 from muarl.spec.plugged import PluggedPolicy
-from muarl.spec.run import Positive, Seed, follow
+from muarl.spec.run import Positive, Seed, Trials, follow
 from muarl.spec.user import UserSpec
 
 _PHASE = "grid"
@@ -99,7 +99,7 @@ class GridSpec(Spec):
     """Tasks to play; left out, those that the run evaluates."""
     tasks: Positive = 100
     """How many of them, from the first."""
-    trials: Positive = 4
+    trials: Trials = 4
     """Dialogues of one policy with one user on one task; pass^k is known up to k of them."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of policies that are models."""

@@ -96,6 +96,10 @@ class RolloutSpec(Spec):
     """Share of faulty dialogues (of the last 64 or more) at which the run stops."""
 
 
+Trials = Annotated[int, Field(ge=1, le=10_000)]
+"""Dialogues on one task: more would say nothing more of it, and all are planned before the first."""
+
+
 class EvalSpec(Spec):
     """Held-out evaluation."""
 
@@ -103,7 +107,7 @@ class EvalSpec(Spec):
     """Tasks to evaluate on."""
     episodes: Positive = 400
     """Dialogues per evaluation: one of each task, and then a further one."""
-    trials: Positive = 1
+    trials: Trials = 1
     """How often each of these is played, with draws of its own; success is the mean over all, and pass^k is
     known up to so many."""
     temperatures: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [1.0, 0.0]

@@ -16,7 +16,7 @@ from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_agent, trivial_policies
 from muarl.domain import Domain, load_domain
 from muarl.errors import SpecError
-from muarl.evaluate.contamination import Contamination, contamination
+from muarl.evaluate.contamination import contamination
 from muarl.evaluate.grid import GridFound, Played, compare, played
 from muarl.evaluate.held_out import evaluation_tasks
 from muarl.observe import Counters
@@ -36,17 +36,14 @@ from muarl.train.ready import files_of_run, require_engine, require_room
 from muarl.train.run_domain import placed, refuse_unfit, try_users
 from muarl.train.run_folder import RunFolder, write_text
 from muarl.train.run_loop import loop_of
+from muarl.train.said import RESULT
 from muarl.train.trained_before import (
-    contamination_of,
+    contaminations,
     other_than_seed,
     refuse_trained_tasks,
     training_of,
 )
 from muarl.train.users_measured import log_users
-
-RESULT = "grid.json"
-"""Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
-`GridFound`."""
 
 _USERS = "grid"
 """The phase by whose keys users are drawn: with all policies the same."""
@@ -92,14 +89,18 @@ async def ready_grid(grid: Located[GridSpec], run: Located[RunSpec]) -> Domain:
     refuse_unfit(run, domain)
     stored_user(run, grid.spec.users.values())
     await domain.tools()
+    grid.refuse(_other_trainings(grid))
+    looked_at = set[Path]()
     for policy in grid.spec.policies.values():
         if policy.chat is not None:
             endpoint_client(policy.chat)  # refuses a key that is not set
         for model in _folders(grid, policy):
             await require_engine(run.spec, model)
-            refuse_trained_tasks(run, domain, model)
+            before = training_of(model)
+            if before is not None and before.path not in looked_at:
+                looked_at.add(before.path)
+                refuse_trained_tasks(run, domain, model)
             await require_room(run, domain, model)
-    grid.refuse(_other_trainings(grid))
     return domain
 
 
@@ -254,26 +255,18 @@ async def play_grid(
                 found[policy_name, user_name] = played(
                     by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
                 )
-    trained_on = {
-        name: _contamination(domain, grid, run, policy, len(tasks))
+    of_weights = contaminations(
+        run, domain, {name: _folders(grid, policy) for name, policy in spec.policies.items()}
+    )
+    of_others = {
+        name: contamination(len(tasks), None)
         for name, policy in spec.policies.items()
+        if policy.chat is not None or policy.plugin is not None
     }
+    trained_on = of_weights | of_others
     result = compare(spec, found, trained_on)
     write_text(folder.path / RESULT, json.dumps(as_json(spec, tasks, result), indent=1))
     return result
-
-
-def _contamination(
-    domain: Domain,
-    grid: Located[GridSpec],
-    run: Located[RunSpec],
-    policy: GridPolicySpec,
-    evaluated: int,
-) -> Contamination:
-    """What of the tasks a policy was trained on; rules were trained on nothing."""
-    if policy.chat is not None or policy.plugin is not None:
-        return contamination(evaluated, None)
-    return contamination_of(run, domain, _folders(grid, policy))
 
 
 def as_json(

@@ -21,6 +21,7 @@ from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.base import Spec
 from muarl.spec.finding import Finding
 from muarl.spec.model import ColdStartSpec
+from muarl.spec.perturb import OBSERVATION, PerturbSpec
 from muarl.spec.plugged import versions_of
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
@@ -204,12 +205,28 @@ def _findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Finding]:
         if spec.grpo.curriculum is not None and domain.weights(domain.tasks(spec.grpo.split)):
             message = "the suite's weights and a curriculum both say what is drawn; leave one out"
             yield Finding(("grpo", "curriculum"), message)
+    if any(one.spec.environment is not None for one in domain.members):
+        yield from _perturbed_calls(spec)
     if spec.cold_start is not None and spec.cold_start.file is not None:
         yield from _evaluated(run, domain, spec.cold_start.file)
     elif spec.cold_start is not None:
         yield from _expert(domain, spec.cold_start, ("cold_start",))
     if spec.user_model is not None and spec.user_model.cold_start is not None:
         yield from _expert(domain, spec.user_model.cold_start, ("user_model", "cold_start"))
+
+
+def _perturbed_calls(run: RunSpec) -> Iterator[Finding]:
+    """Perturbations of tools and calls, which an environment leaves no room for."""
+    given: dict[tuple[str, ...], PerturbSpec] = {("rollout", "perturb"): run.rollout.perturb}
+    given |= {("eval", "perturb", name): spec for name, spec in run.eval.perturb.items()}
+    for loc, spec in given.items():
+        kinds = [kind for kind in spec.rates if kind not in OBSERVATION]
+        if kinds:
+            message = (
+                "an environment answers all calls of a message at once, so its tools and calls cannot be "
+                f"perturbed ({', '.join(kinds)}); only what is said to the policy can ({', '.join(OBSERVATION)})"
+            )
+            yield Finding(loc, message)
 
 
 def _evaluated(run: Located[RunSpec], domain: AnyDomain, file: str) -> Iterator[Finding]:

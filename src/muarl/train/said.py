@@ -16,6 +16,10 @@ from muarl.train.run_folder import RunFolder
 
 T = TypeVar("T")
 
+RESULT = "grid.json"
+"""Where a grid's folder holds what was found: `grid`, its spec, `tasks`, and the fields of
+`GridFound`."""
+
 
 class Said(msgspec.Struct, frozen=True):
     """What stands beside a score.
@@ -104,7 +108,7 @@ def _sums_up(line: dict[str, Any]) -> str:
 
 
 def _grid(folder: RunFolder) -> _Grid:
-    path = folder.path / "grid.json"
+    path = folder.path / RESULT
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Grid)
     except FileNotFoundError:  # the grid is not finished

@@ -21,7 +21,7 @@ from muarl.record import TRAIN, Episode, StoredEpisodes
 from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.grid import sides_of
 from muarl.train.run_folder import RunFolder
-from muarl.train.said import said_of, user_of_grid
+from muarl.train.said import RESULT, said_of, user_of_grid
 from muarl.train.trained_before import other_than_seed, training_of
 from muarl.world import diff
 
@@ -81,6 +81,8 @@ def stored_sides(runs: Sequence[Path], phases: Sequence[str] = ()) -> list[Store
     for place, run in enumerate(runs):
         if real[place] in real[:place]:
             raise RecordError(f"{run} is named twice; name each run once")
+    if twice := [phase for phase in phases if phases.count(phase) > 1]:
+        raise RecordError(f"phase {twice[0]!r} is named twice; name each phase once")
     found = [side for run in runs for side in _of_run(run, phases)]
     if len(found) < 2:
         raise RecordError(
@@ -230,7 +232,7 @@ def _side(
         training=training,
         of=of,
         plays=_plays(folder, spec.spec, phase),
-        notes=list(_notes(spec.spec, phase, summary)),
+        notes=list(_notes(folder, spec.spec, phase, summary)),
     )
 
 
@@ -268,7 +270,9 @@ def _plays(folder: RunFolder, spec: RunSpec, phase: str) -> dict[str, Any]:
     }
 
 
-def _notes(spec: RunSpec, phase: str, summary: EvalSummary) -> Iterator[str]:
+def _notes(folder: RunFolder, spec: RunSpec, phase: str, summary: EvalSummary) -> Iterator[str]:
+    if sides_of(phase) is not None and not (folder.path / RESULT).is_file():
+        yield f"unfinished: the grid has no {RESULT} yet, which says what it was trained on"
     played = summary.n + summary.faults
     planned = spec.eval.dialogues if phase.startswith("eval:") else played
     if played < planned:

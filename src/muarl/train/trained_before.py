@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from muarl.errors import Problem
@@ -79,27 +79,37 @@ def refuse_trained_tasks(run: Located[RunSpec], domain: AnyDomain, model: Path) 
     return seen
 
 
-def contamination_of(
-    run: Located[RunSpec], domain: AnyDomain, models: Sequence[Path]
-) -> Contamination:
-    """What of a run's evaluation a policy was trained on.
+def contaminations(
+    run: Located[RunSpec], domain: AnyDomain, models: Mapping[str, Sequence[Path]]
+) -> dict[str, Contamination]:
+    """What of a run's evaluation policies were trained on.
 
     Args:
         run: Says which tasks are evaluated.
         domain: Theirs.
-        models: Folders of its weights, one for each training of it; none: it is rules.
+        models: Policy to the folders of its weights, one for each training of it; none: it is rules.
 
     Raises:
         SpecError: As of `refuse_trained_tasks`.
     """
     evaluated = len(domain.tasks(run.spec.eval.split)[: run.spec.eval.episodes])
-    if not models:
-        return contamination(evaluated, 0)
-    return of_all(_of_one(run, domain, model, evaluated) for model in models)
+    known: dict[Path | None, Contamination] = {None: contamination(evaluated, None)}
+    for model in (folder for folders in models.values() for folder in folders):
+        before = training_of(model)
+        if before is not None and before.path not in known:
+            seen = refuse_trained_tasks(run, domain, model)
+            known[before.path] = tag_of(seen, before, evaluated)
+    return {
+        name: of_all(known[_made_by(folder)] for folder in folders)
+        if folders
+        else contamination(evaluated, 0)
+        for name, folders in models.items()
+    }
 
 
-def _of_one(run: Located[RunSpec], domain: AnyDomain, model: Path, evaluated: int) -> Contamination:
-    return tag_of(refuse_trained_tasks(run, domain, model), training_of(model), evaluated)
+def _made_by(model: Path) -> Path | None:
+    before = training_of(model)
+    return None if before is None else before.path
 
 
 def tag_of(seen: Seen | None, before: Located[RunSpec] | None, evaluated: int) -> Contamination:

@@ -1,7 +1,7 @@
 // Several runs side by side: what they ended with, in which settings they differ, and their curves.
 
 const CURVES = [
-  { title: "Reward", key: "reward_mean", format: percent, tickFormat: shortPercent, domain: [0, 1] },
+  { title: "Reward", key: "reward_mean", low: "reward_low", high: "reward_high", format: percent, tickFormat: shortPercent, domain: [0, 1] },
   { title: "Groups that teach", of: (line) => share(line, "groups_mixed"), format: percent, tickFormat: shortPercent, domain: [0, 1] },
   { title: "Entropy on sampled tokens", key: "entropy" },
   { title: "KL to the cold start", key: "kl" },
@@ -10,12 +10,15 @@ const CURVES = [
   { title: "Tool calls per dialogue", of: (line) => (line.tool_calls ? Object.values(line.tool_calls).filter(isNumber).reduce((a, b) => a + b, 0) : null) },
   { title: "Distinct 3-grams", of: (line) => line.distinct?.["3"], format: percent, tickFormat: shortPercent },
   { title: "Gradient norm", key: "grad_norm" },
+  { title: "Largest ratio", key: "ratio_max", fromZero: false },
   { title: "Clipped tokens", key: "clip_fraction", format: percent, tickFormat: shortPercent },
+  { title: "Versions behind", key: "lag_mean" },
   { title: "Mismatch of sampler and trainer", of: (line) => line.mismatch?.kl, log: true },
   { title: "Sampled tokens per second", key: "sampled_tokens_per_s" },
   { title: "Seconds per iteration", key: "wall_s" },
 ];
 const MOST_RUNS_DRAWN = 8;
+const MOST_BANDS = 3;  // more would hide each other
 
 function share(line, key) {
   const all = ["groups_all_pass", "groups_mixed", "groups_all_fail"].reduce((sum, name) => sum + (line[name] || 0), 0);
@@ -62,8 +65,10 @@ function comparedCharts(runs) {
   const validations = runs.map((data) => new Map(data.validations.map((line) => [line.iteration - 1, interval(line.success)?.value])));
   const validation = { title: "Validation success", format: percent, tickFormat: shortPercent, domain: [0, 1],
     series: runs.map((data, i) => ({ name: data.run.name, values: xs.map((x) => validations[i].get(x) ?? null) })) };
-  const charts = CURVES.map((curve) => ({ ...curve, series: runs.map((data, i) => ({ name: data.run.name,
-    values: xs.map((x) => { const line = lines[i].get(x); return line ? (curve.of ? curve.of(line) : line[curve.key]) ?? null : null; }) })) }));
+  const at = (i, key) => xs.map((x) => lines[i].get(x)?.[key] ?? null);
+  const values = (curve, i) => (curve.of ? xs.map((x) => (lines[i].has(x) ? curve.of(lines[i].get(x)) ?? null : null)) : at(i, curve.key));
+  const band = (curve, i) => (curve.low && runs.length <= MOST_BANDS ? { low: at(i, curve.low), high: at(i, curve.high) } : {});
+  const charts = CURVES.map((curve) => ({ ...curve, series: runs.map((data, i) => ({ name: data.run.name, values: values(curve, i), ...band(curve, i) })) }));
   return [charts[0], validation, ...charts.slice(1)].map((chart) => lineChart({ ...chart, xs, xName: "iteration" }, cursor)).filter(Boolean);
 }
 

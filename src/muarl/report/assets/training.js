@@ -154,9 +154,15 @@ function downloads(data) {
   const { table, tokens, systems, toolsets, shown, ...metrics } = data;
   return h("p", { class: "downloads" }, "Download ",
     download("iterations.csv", "iterations.csv", "text/csv", () => toCsv(data.iterations)),
-    download("evaluations.csv", "evaluations.csv", "text/csv", () => toCsv(data.evals)),
+    download("evaluations.csv", "evaluations.csv", "text/csv", () => toCsv([...data.evals, ...cellLines(data)])),
+    data.users.length > 0 && download("users.csv", "users.csv", "text/csv", () => toCsv(userRows(data.users))),
     download("metrics.json", "metrics.json", "application/json", () => JSON.stringify(metrics, null, 1)),
     download("episodes.csv", "episodes.csv", "text/csv", () => toCsv(tableRows(table))));
+}
+
+/** Figures of users, one a row. */
+function userRows(lines) {
+  return lines.flatMap(({ figures, ...about }) => Object.entries(figures || {}).map(([figure, found]) => ({ ...about, figure, ...interval(found) })));
 }
 
 /** The table of all episodes, row by row. */
