@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -207,6 +208,11 @@ ELSEWHERE = {
 """Benchmarks that another test runs as a command."""
 
 
+def _environment() -> dict[str, str]:
+    path = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
 def test_none_is_forgotten() -> None:
     there = {path.stem for path in BENCHMARKS.glob("[!_]*.py")}
     assert there == SMALL.keys() | ELSEWHERE.keys()
@@ -214,7 +220,7 @@ def test_none_is_forgotten() -> None:
 
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[Scripts]:
-    with forked_scripts({**os.environ, "PYTHONPATH": str(ROOT / "src")}) as scripts:
+    with forked_scripts(_environment()) as scripts:
         yield scripts
 
 
@@ -224,8 +230,8 @@ def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     located, folder = load_run(QUICKSTART), tmp_path_factory.mktemp("run")
     assert located.spec.cold_start is not None
     few = located.spec.cold_start.model_copy(update={"episodes": 60})
-    spec = located.spec.model_copy(update={"cold_start": few})
-    anyio.run(open_model, load_domain_of(located), spec, QUICKSTART, folder / "model")
+    located = replace(located, spec=located.spec.model_copy(update={"cold_start": few}))
+    anyio.run(open_model, load_domain_of(located), located, folder / "model")
     return folder
 
 
@@ -282,7 +288,7 @@ def test_vllm_is_saturated(a_run: Path) -> None:
     script = str(BENCHMARKS / "vllm_saturation.py")
     done = subprocess.run(
         [sys.executable, script, "--json", "--run", str(a_run), *sizes.split()],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=_environment(),
         capture_output=True,
         text=True,
         check=False,
