@@ -34,7 +34,7 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True, scope="module")
 def _verifiers() -> Iterator[None]:
     before = list(sys.path)
-    from muarl.environments.in_verifiers import their_library
+    from muarl.environments.their_verifiers import their_library
 
     try:
         their_library()
