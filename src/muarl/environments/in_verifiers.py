@@ -9,6 +9,7 @@ said before, by tool answers or one user message; what does not is refused by na
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,6 @@ from typing import Any
 
 import anyio
 import msgspec
-import sniffio
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.environments.carried import (
@@ -158,8 +158,12 @@ class VerifiersEnvironments:
 
     @asynccontextmanager
     async def environment(self, task: Mapping[str, Any]) -> AsyncIterator[Environment]:
-        if sniffio.current_async_library() != "asyncio":
-            raise ToolServerError("verifiers runs on asyncio only; run this domain on asyncio")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise ToolServerError(
+                "verifiers runs on asyncio only; run this domain on asyncio"
+            ) from None
         theirs, rules = self._theirs, self._located.spec.rules
         names = {tool.name for tool in self.tools}
         async with anyio.create_task_group() as tasks:
