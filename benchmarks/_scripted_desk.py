@@ -80,13 +80,14 @@ class ScriptedDesk:
     """The desk domain, its cancelling tasks, and a runner whose policy follows the script.
 
     Attributes:
+        renderer: Of the policy's model.
         mean_s: Mean time of a message from now on; 0 takes none.
         policies: By episode, once its dialogue has begun.
     """
 
     def __init__(self, domain: Domain, renderer: Renderer) -> None:
         self.domain = domain
-        self._renderer = renderer
+        self.renderer = renderer
         self.mean_s = 0.0
         self.tasks = [
             task.model_copy(update={"personas": ["terse"]})
@@ -94,7 +95,7 @@ class ScriptedDesk:
             if _is_cancel(task)
         ]
         self._ids = {
-            task.id: [self._renderer.encode_reply(message) for message in script(_order(task))]
+            task.id: [self.renderer.encode_reply(message) for message in script(_order(task))]
             for task in self.tasks
         }
         self.policies: dict[EpisodeKey, TimedPolicy] = {}
@@ -129,7 +130,7 @@ class ScriptedDesk:
         return DialogueRunner(
             domain=self.domain,
             tasks=self.tasks,
-            renderer=self._renderer,
+            renderer=self.renderer,
             limits=RolloutSpec(max_turns=12, context_tokens=4096, deadline_s=3600),
             user=UserSpec(scripted=ScriptedUserSpec()),
             policy_for=policy_for or self.policy,

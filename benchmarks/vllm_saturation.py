@@ -111,6 +111,16 @@ class Watching(Observer):
         self.waiting.append(load.waiting)
         self.windows.append(window)
 
+    def seen(self) -> dict[str, float | None]:
+        """The figures; None each where dialogues were over before there was a reading."""
+        if not self.windows:
+            return {"running": None, "waiting": None, "least_window": None}
+        return {
+            "running": statistics.median(self.running),
+            "waiting": statistics.median(self.waiting),
+            "least_window": min(self.windows),
+        }
+
 
 class Processors:
     """Seconds of processor time that this process and others use."""
@@ -198,7 +208,7 @@ class Rounds(msgspec.Struct):
 
     dialogues: list[float] = []
     one_batch: list[float] = []
-    notes: list[dict[str, float]] = []
+    notes: list[dict[str, float | None]] = []
     workload: Workload = []
     turns: float = 0.0
 
@@ -261,9 +271,7 @@ async def measure(
                 )
                 messages = len(noting.workload)
                 note = {
-                    "running": statistics.median(watching.running),
-                    "waiting": statistics.median(watching.waiting),
-                    "least_window": min(watching.windows),
+                    **watching.seen(),
                     "cpu_ms_per_message": round(1000 * used[0] / messages, 2),
                     "engine_cpu_ms_per_message": round(1000 * used[1] / messages, 2),
                     "server_cpu_ms_per_message": round(1000 * used[2] / messages, 2),

@@ -21,7 +21,6 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
@@ -32,6 +31,7 @@ from muarl.errors import AgentError, EpisodeError, SetupError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.offer import Offer
+from muarl.own_calls import OwnCalls
 from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
@@ -167,9 +167,7 @@ class LedDialogue(Dialogue):
         self._held = AsyncExitStack()
         self._unfit: SetupError | None = None
         self._agent: anyio.CancelScope
-        self._calling = anyio.Lock()  # a world has one writer
-        self._made: set[str] = set()
-        self._call_made = anyio.Event()
+        self._calls = OwnCalls(self._log.turns)
         self._threads = Threads(self._renderer)
         self._notes: dict[str, Any] = {}
         self._asked = 0
@@ -279,11 +277,8 @@ class LedDialogue(Dialogue):
             patience_s: Seconds that it waits for those before it in its message.
         """
         with self._going_on():
-            turn, call = self._claimed(call, arguments)
-            with anyio.move_on_after(patience_s):
-                while self._is_early(turn, call):
-                    await self._call_made.wait()
-            async with self._calling:
+            turn, call = self._calls.claim(call, arguments)
+            async with self._calls.in_order(turn, call, self.offered, patience_s):
                 with self._going_on():  # another one may have ended it meanwhile
                     return call, await self._called(turn, call)
 
@@ -333,45 +328,9 @@ class LedDialogue(Dialogue):
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
         return turn
 
-    def _claimed(self, call: ToolCall | str, arguments: dict[str, Any]) -> tuple[Turn, ToolCall]:
-        """The turn that a call belongs to, and the call: the policy's, or one of the agent's own."""
-        turn = self._turn_of(call, "call a tool")
-        if isinstance(call, str):
-            meant = self._meant(call, arguments)
-            if meant is not None:
-                turn, call = meant
-            else:
-                made = turn.made or turn.message.tool_calls
-                call = ToolCall(f"own_{len(self._log.turns) - 1}_{len(made)}", call, arguments)
-        self._made.add(call.id)
-        return turn, call
-
-    def _meant(self, name: str, arguments: dict[str, Any]) -> tuple[Turn, ToolCall] | None:
-        """The call of the policy's that a framework carries out, which knows but its name and arguments."""
-        for turn in reversed(self._log.turns):
-            if turn.reply is not None:
-                return None
-            for call in turn.message.tool_calls:
-                same = (call.name, call.arguments) == (name, arguments) and call.error is None
-                if same and call.id not in self._made:
-                    return turn, call
-        return None
-
-    def _is_early(self, turn: Turn, call: ToolCall) -> bool:
-        """Whether a call before it in its message, which can be carried out, has not been."""
-        offered = {tool.name for tool in self.offered}
-        answered = {result.call_id for result in turn.results}
-        before = takewhile(lambda one: one.id != call.id, turn.message.tool_calls)
-        mine = any(one.id == call.id for one in turn.message.tool_calls)
-        return mine and any(
-            one.id not in answered and one.error is None and one.name in offered for one in before
-        )
-
     async def _called(self, turn: Turn, call: ToolCall) -> ToolResult:
         result = await self._call(self._session, call, turn)
-        self._keep_call(turn, call)
-        self._call_made.set()
-        self._call_made = anyio.Event()
+        self._calls.made(turn, call)
         if result.name in self._domain.spec.terminal and not result.is_error:
             self._end(Outcome.COMPLETED)
         if self._domain.is_over(self._world):
@@ -381,7 +340,7 @@ class LedDialogue(Dialogue):
         return result
 
     async def _told(self, text: str) -> Message:
-        turn = self._turn_of(None, "tell the user anything")
+        turn = self._calls.last_turn("tell the user anything")
         if turn.reply is not None:
             raise AgentError(
                 "the agent told the user something twice without sampling in between; let the policy "
@@ -396,26 +355,6 @@ class LedDialogue(Dialogue):
         if self._offer.show(turn.reply.shows):
             self._log.tools = list(self._offer.tools)
         return Message("user", turn.reply.text)
-
-    def _keep_call(self, turn: Turn, call: ToolCall) -> None:
-        """Note which call the turn's last result answers, where it is another than the message's."""
-        answered = len(turn.results) - 1
-        expected = turn.message.tool_calls[answered : answered + 1]
-        if turn.made is None and (not expected or expected[0].id != call.id):
-            turn.made = list(turn.message.tool_calls[:answered])
-        if turn.made is not None:
-            turn.made.append(call)
-
-    def _turn_of(self, call: ToolCall | str | None, to_do: str) -> Turn:
-        """The turn that something belongs to: that of the message that made a call, or the last one."""
-        turns = self._log.turns
-        if not turns:
-            raise AgentError(f"the agent cannot {to_do} before the policy has sampled a message")
-        if isinstance(call, ToolCall):
-            for turn in reversed(turns):
-                if any(one.id == call.id for one in turn.message.tool_calls):
-                    return turn
-        return turns[-1]
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:

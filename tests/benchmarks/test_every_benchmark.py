@@ -10,16 +10,22 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import anyio
 import pytest
 from forked_scripts import Scripts, forked_scripts
-from short_run import ready_model
+
+from muarl.spec import load_run
+from muarl.suite import load_domain_of
+from muarl.train.models import open_model
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
+QUICKSTART = ROOT / "specs" / "quickstart.yaml"
 DATA = ROOT.parent / "shared" / "fixtures" / "data"
 
 
@@ -63,6 +69,10 @@ NEEDS = {
         lambda: find_spec("bfcl_eval") is not None,
         "bfcl-eval is not installed; it pins a numpy that muarl[train] does not go with",
     ),
+    "clients": Need(
+        lambda: all(map(find_spec, ("openai", "pydantic_ai", "agents"))),
+        "openai, pydantic-ai and openai-agents are not installed: pip install 'muarl[clients]'",
+    ),
     "chromium": Need(
         lambda: _is_on_path("chromium", "chromium-browser"),
         "Chromium is not installed",
@@ -98,6 +108,11 @@ SMALL = {
         "check_tasks, check_s, check_and_fuzz_cpu_s, fuzz_s, overlap_s, overlap_cpu_s, "
         "overlap_planted, overlap_found, help_s, help_max_s, help_cpu_s",
     ),
+    "clients": Small(
+        "--small --clients openai",
+        "clients/openai/before, clients/openai/after, clients/openai/token_drift",
+        "clients",
+    ),
     "conformance": Small("--only tau1", "gold, fuzz, by_set, vectors, calls_per_s", "data"),
     "contamination": Small(
         "--tasks 200",
@@ -107,6 +122,9 @@ SMALL = {
     ),
     "contamination_audit": Small("", "sets/HEAD airline base/alike", "data"),
     "credit": Small("--groups 20", "groups_that_differ, outcome, gigpo/within, gigpo/shuffled"),
+    "embedding_lines": Small(
+        "--episodes 2", "lines_before, lines_changed, trainable/success, before/success", "clients"
+    ),
     "engines": Small("RUN --engines embedded --dialogues 4", "embedded/tokens_per_s"),
     "floors": Small(
         "--only 'tau2 HEAD mock'", "floors/tau2 HEAD mock base, share, tasks, seconds", "data"
@@ -114,6 +132,11 @@ SMALL = {
     "fsdp": Small(
         f"{SHORT} --vocab 400 --ranks 2",
         "loss_gap_1, gradient_gap_1, loss_gap_2, gradient_gap_2, step_s_1, step_s_2",
+    ),
+    "gateway": Small(
+        "--small",
+        "token_drift, fork_drift, at_once/1/http/added_cpu_ms, at_once/8/openai_sdk/added_latency_ms",
+        "clients",
     ),
     "kernel": Small(
         f"{SHORT} --vocab 1000 --threads 1 --repeat 1",
@@ -185,6 +208,11 @@ ELSEWHERE = {
 """Benchmarks that another test runs as a command."""
 
 
+def _environment() -> dict[str, str]:
+    path = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
 def test_none_is_forgotten() -> None:
     there = {path.stem for path in BENCHMARKS.glob("[!_]*.py")}
     assert there == SMALL.keys() | ELSEWHERE.keys()
@@ -192,19 +220,31 @@ def test_none_is_forgotten() -> None:
 
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[Scripts]:
-    with forked_scripts({**os.environ, "PYTHONPATH": str(ROOT / "src")}) as scripts:
+    with forked_scripts(_environment()) as scripts:
         yield scripts
 
 
+@pytest.fixture(scope="module")
+def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What of a quickstart's folder benchmarks read: its model, whose weights are random."""
+    located, folder = load_run(QUICKSTART), tmp_path_factory.mktemp("run")
+    assert located.spec.cold_start is not None
+    few = located.spec.cold_start.model_copy(update={"episodes": 60})
+    located = replace(located, spec=located.spec.model_copy(update={"cold_start": few}))
+    anyio.run(open_model, load_domain_of(located), located, folder / "model")
+    return folder
+
+
 @pytest.mark.parametrize("name", SMALL)
-def test_it_runs_and_says_its_figures(name: str, scripts: Scripts, tmp_path: Path) -> None:
+def test_it_runs_and_says_its_figures(
+    name: str, scripts: Scripts, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     small = SMALL[name]
     if small.needs:
         _require(NEEDS[small.needs])
     arguments = small.arguments
     if "RUN" in arguments:
-        shutil.copytree(ready_model()["path"], tmp_path / "run" / "model")
-        arguments = arguments.replace("RUN", str(tmp_path / "run"))
+        arguments = arguments.replace("RUN", str(request.getfixturevalue("a_run")))
     command = ["--json", *shlex.split(arguments)]
     ended = scripts.run(BENCHMARKS / f"{name}.py", command, tmp_path)
     assert ended.code == 0, ended.err[-4000:]
@@ -241,20 +281,20 @@ def _assert_finite(value: Any, path: str) -> None:
 @pytest.mark.slow
 @pytest.mark.vllm
 @pytest.mark.timeout(1200)
-def test_vllm_is_saturated(tmp_path: Path) -> None:
+def test_vllm_is_saturated(a_run: Path) -> None:
     """`vllm_saturation` in small, in a process of its own, as vLLM wants."""
     _require(NEEDS["vllm"])
-    shutil.copytree(ready_model()["path"], tmp_path / "model")
-    sizes = "--dialogues 8 --at-once 4 --rows 2 --rounds 1 --skip-http"
+    sizes = "--dialogues 64 --at-once 32 --rows 16 --rounds 1 --skip-http"
     script = str(BENCHMARKS / "vllm_saturation.py")
     done = subprocess.run(
-        [sys.executable, script, "--json", "--run", str(tmp_path), *sizes.split()],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        [sys.executable, script, "--json", "--run", str(a_run), *sizes.split()],
+        env=_environment(),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    for path in ("saturation", "rounds", "turns", "messages", "sampled_tokens"):
+    assert found["messages"] > 0
+    for path in ("saturation", "dialogues_tokens_per_s", "turns", "messages", "sampled_tokens"):
         _assert_finite(_at(found, path), path)

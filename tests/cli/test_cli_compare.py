@@ -208,7 +208,7 @@ def test_one_task_and_runs_that_are_all_alike_say_that_nothing_can_be_shown(
 ) -> None:
     single = muarl("compare", make("a", 0, tasks=1), make("b", 1, tasks=1))
     assert single.code == 0, single.lines
-    assert "they differ on 1 tasks, and 6 that all agree are the fewest" in single.out
+    assert "they differ on 1 task, and 6 that all agree are the fewest" in single.out
     alike = muarl("compare", make("c", 8), make("d", 8))
     assert alike.code == 0, alike.lines
     assert "they differ on 0 tasks" in alike.out

@@ -14,7 +14,7 @@ from muarl.cli import _display, _telling
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._grid import grid_lines
 from muarl.cli._standing import Course
-from muarl.cli._status import beside, brief, in_words, removals, status, status_lines
+from muarl.cli._status import above, beside, brief, in_words, removals, status, status_lines
 from muarl.evaluate import summarise
 from muarl.evaluate.grid import Cell, GridFound
 from muarl.evaluate.removal import Removal
@@ -267,4 +267,23 @@ def test_what_user_faults_took_out_is_said_and_nothing_where_they_took_nothing()
         "user faults: plain: 1 format, 2 leak; fickle/gpt: 1 early_stop",
         "  taken out: at most 0.500 of a task's dialogues (b), of 2 tasks some",
         "messages of users sampled again: 1,200 leak",
+    ]
+
+
+def test_what_stands_beside_a_success_is_said_and_of_each_domain() -> None:
+    floor = {"value": 0.1, "low": 0.05, "high": 0.2, "n": 40, "method": "wilson"}
+    share = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 40, "method": "ratio of both"}
+    fields = {
+        "floor": floor,
+        "above_floor": share,
+        "contamination": {"says": "none found"},
+        "floor_by_row": {
+            "shop": {"floor": floor, "above_floor": None},
+            "bank": {"floor": None, "above_floor": None},
+        },
+    }
+    assert above(fields) == [
+        "above the floor 0.500 [0.400, 0.600]; the floor is 0.100 [0.050, 0.200]",
+        "trained on: none found",
+        "shop: above the floor unknown; the floor is 0.100 [0.050, 0.200]",
     ]

@@ -15,9 +15,9 @@ from muarl.cli._grid import grid_lines
 from muarl.evaluate.grid import compare, played
 from muarl.record import JournalWriter, Outcome, read_journal
 from muarl.record.codec import encode_episode
-from muarl.spec import GridSpec
+from muarl.spec import GridSpec, dump_spec, load_run
 from muarl.spec.grid import GridPolicySpec
-from muarl.testing import build_episode
+from muarl.testing import build_episode, build_key
 
 GRID = """\
 version: 1
@@ -225,3 +225,58 @@ def test_each_seed_needs_its_folder(muarl: InProcess, grid: Path, out: Path) -> 
     assert "runs/a-4" in "".join(ending.lines)
     spoil(grid, "[4, 9]", "[4, 4]")
     assert "a seed is named twice" in "".join(muarl("eval", grid, "--out", out).lines)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "turns", "said"),
+    [
+        ((4, 9), (24, 23), "differ in more than the seed: rollout.max_turns: 24 -> 23"),
+        ((4, 4), (24, 24), "two of its folders hold a training with the same seed"),
+    ],
+)
+def test_the_seeds_of_a_policy_are_trainings_of_one_kind(
+    muarl: InProcess,
+    grid: Path,
+    out: Path,
+    seeds: tuple[int, int],
+    turns: tuple[int, int],
+    said: str,
+) -> None:
+    spoil(grid, "idle: {trivial: do_nothing}", 'idle: {model: "runs/a-{seed}"}')
+    spoil(grid, "trials: 3", "seeds: [4, 9]")
+    shop = load_run(grid.parent / "shop" / "run.yaml")
+    for folder, seed, most in zip(("a-4", "a-9"), seeds, turns, strict=True):
+        (grid.parent / "runs" / folder).mkdir(parents=True)
+        limits = shop.spec.rollout.model_copy(update={"max_turns": most})
+        spec = shop.spec.model_copy(update={"seed": seed, "rollout": limits})
+        text = dump_spec(spec.moved(shop.path.parent, grid.parent / "runs" / folder))
+        (grid.parent / "runs" / folder / "spec.resolved.yaml").write_text(text)
+    ending = muarl("eval", grid, "--out", out)
+    assert ending.code != 0
+    assert said in "".join(ending.lines)
+
+
+def test_no_pass_k_puts_dialogues_of_two_trainings_together() -> None:
+    """One training that always succeeds and one that never does: no two dialogues of one disagree."""
+    grid = GridSpec.model_validate(
+        {
+            "version": 1,
+            "run": "run.yaml",
+            "policies": {"mine": {"model": "a-{seed}"}},
+            "users": {"own": {"scripted": {}}},
+            "trials": 2,
+            "seeds": [0, 1],
+        }
+    )
+    episodes = {
+        seed: [
+            build_episode(build_key(run_seed=seed, task_id=task, sample=sample), reward=float(seed))
+            for task in "abc"
+            for sample in range(2)
+        ]
+        for seed in (0, 1)
+    }
+    (cell,) = compare(grid, {("mine", "own"): played(episodes)}).cells
+    assert cell.pass_hat[2].value == cell.pass_at[2].value == 0.5
+    assert cell.trainings is not None
+    assert (cell.trainings.mean.n, cell.trainings.low, cell.trainings.high) == (2, 0.0, 1.0)

@@ -54,6 +54,7 @@ PLAN = [
     ".venv/bin/muarl check domains/handset",
     ".venv/bin/muarl rollout specs/handset.yaml --expert --episodes 20 --overwrite",
     ".venv/bin/muarl replay runs/handset-rollout",
+    f"{FEW_OF_EXPERT} --set rollout.loop=specs/agents/openai_sdk.py:agent --out runs/openai --overwrite",
     ".venv/bin/muarl compare runs/quickstart --phase eval:cold:T1 --phase eval:final:T1",
     ".venv/bin/muarl check domains/library",
     ".venv/bin/muarl check domains/telecom",

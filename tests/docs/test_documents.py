@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -66,8 +68,17 @@ def test_a_yaml_block_is_part_of_a_spec(
 def test_a_python_block_compiles_and_imports_what_exists(block: Block) -> None:
     for node in ast.walk(ast.parse(block.text, block.place)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            if _is_lacking(node.module.partition(".")[0]):
+                continue
             module = import_module(node.module)
             assert all(hasattr(module, name.name) for name in node.names)
+
+
+def _is_lacking(package: str) -> bool:
+    """Whether it is a client that this environment may go without; CI may not."""
+    may = package in ("openai", "pydantic_ai", "agents")
+    may = may and not os.environ.get("MUARL_REQUIRE_CLIENTS")
+    return may and importlib.util.find_spec(package) is None
 
 
 def test_every_block_is_of_a_kind_that_a_test_looks_at() -> None:

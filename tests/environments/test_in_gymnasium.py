@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bad_input import InProcess
 from dialogue_kit import ids_of, renderer
 from environment_kit import CAPS, WALK, Says, calls, played, write_walk
 
@@ -166,6 +167,24 @@ async def test_each_dialogue_has_an_environment_of_its_own_that_is_closed_L3_L7(
     assert len({turn.reply.text for e in episodes for turn in e.turns if turn.reply}) > 1
     made = domain._python.load("walk.py:Walk", ())
     assert len(made.closed) == len(episodes) == 6
+
+
+def test_a_person_may_be_the_agent_and_not_the_user(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_walk(tmp_path, more="expert: walk.py:Walk\n")
+    InProcess(capfd)("play", tmp_path).refuses(
+        2, "an environment answers here, and no user: be the agent"
+    )
+
+
+@pytest.mark.anyio
+async def test_calls_alone_begin_it(tmp_path: Path) -> None:
+    domain = load_domain(write_walk(tmp_path, gymnasium=BY_CALL))
+    world = domain.world_for(domain.tasks("train")[0])
+    async with domain.server.session(world) as session:
+        answer = await session.call(ToolCall("1", "act", {"action": "right"}))
+    assert (answer.content, world["environment"]["return"]) == ("You are at 1.", 0.5)
 
 
 def test_a_task_is_a_seed_and_no_two_are_the_same(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import anyio
 import pytest
 from bad_input import InProcess
 from environment_kit import CAPS, Says, calls, played
@@ -34,7 +36,7 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True, scope="module")
 def _verifiers() -> Iterator[None]:
     before = list(sys.path)
-    from muarl.environments.in_verifiers import their_library
+    from muarl.environments.their_verifiers import their_library
 
     try:
         their_library()
@@ -202,6 +204,13 @@ async def test_a_message_that_a_cap_cut_is_scored_and_not_answered(tmp_path: Pat
         assert metrics["num_turns"] == 1.0
         tally = await replay_all(domain, [cut], lambda _, difference: pytest.fail(difference))
         assert tally.same == 1
+
+
+def test_on_trio_it_is_refused_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path, SINGLE)
+    (episode,) = anyio.run(partial(played, file, lambda: Says("2")), backend="trio")
+    assert episode.outcome is Outcome.INFRA_FAULT
+    assert "verifiers runs on asyncio only" in (episode.error or "")
 
 
 async def test_nothing_is_tokenised_again_L1(tmp_path: Path) -> None:

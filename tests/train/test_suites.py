@@ -68,6 +68,11 @@ def test_a_run_trains_and_evaluates_on_all_of_them_and_is_taken_up(folder: Path,
     assert set(played[0]["by_row"]) == {"desk", "phone"}
     assert played[0]["n"] == 2
     assert played[0]["by_row"]["phone"]["success"]["n"] == 1
+    assert played[0]["contamination"]["says"] == "none found"
+    for beside in (played[0], *played[0]["floor_by_row"].values()):
+        assert {"floor", "above_floor"} <= beside.keys()
+        assert 0 <= beside["floor"]["low"] <= beside["floor"]["value"] <= 1
+    assert set(played[0]["floor_by_row"]) == {"desk", "phone"}
     assert [(u["phase"], u["dialogues"]) for u in lines(out, "users")][-1] == ("final", 2)
     assert {line["name"] for line in lines(out, "floor")} >= {"do_nothing", "ask_for_everything"}
     capsys.readouterr()
@@ -122,6 +127,9 @@ def test_an_overlap_is_refused_or_accepted_with_its_reason_and_reported(folder, 
     assert main([*say, "--set", accepted, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["overlap"]["accepted"], said["overlap"]["tasks"]) == ("As the paper did.", 2)
+    assert said["contamination"]["says"] == "2 of 2 tasks were trained on"
+    (trained,) = lines(out, "eval")[-1:]
+    assert trained["contamination"]["tag"] == "2 of 2"
 
 
 def test_weights_beside_a_curriculum_are_refused(folder: Path) -> None:

@@ -100,14 +100,22 @@ def above(fields: dict[str, Any]) -> list[str]:
     Example:
         "above the floor 0.722 [0.660, 0.779]; the floor is 0.100 [0.074, 0.134]"
         "trained on: none found"
+        "retail: above the floor 0.500 [0.311, 0.652]; the floor is 0.000 [0.000, 0.088]"
     """
-    lines = []
-    if fields["floor"] is not None:
-        floor = msgspec.convert(fields["floor"], Interval)
-        share = fields["above_floor"]
-        earned = "unknown" if share is None else str(msgspec.convert(share, Interval))
-        lines.append(f"above the floor {earned}; the floor is {floor}")
-    return [*lines, f"trained on: {fields['contamination']['says']}"]
+    rows = {"": fields, **fields.get("floor_by_row", {})}
+    own, *others = [[_above(name, row)] if row["floor"] else [] for name, row in rows.items()]
+    return [
+        *own,
+        f"trained on: {fields['contamination']['says']}",
+        *(each for row in others for each in row),
+    ]
+
+
+def _above(row: str, fields: dict[str, Any]) -> str:
+    floor, share = (
+        msgspec.convert(fields[name], Interval | None) for name in ("floor", "above_floor")
+    )
+    return f"{row}{row and ': '}above the floor {share or 'unknown'}; the floor is {floor}"
 
 
 def took(summary: EvalSummary, observed: dict[str, Any]) -> str:

@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
             "the domain names no `expert` to talk with; let a run's model speak (--run FOLDER), "
             "or be the agent yourself (--as agent)",
         )
+    if args.role == "user" and domain.spec.environment is not None:
+        raise wrong(domain, "an environment answers here, and no user: be the agent (--as agent)")
     terminal = Terminal()
     terminal.show(f"{domain.spec.id}/{task.id}: you are the {args.role}; /help helps")
     hold = _as_user if args.role == "user" else _as_agent

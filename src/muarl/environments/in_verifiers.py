@@ -9,38 +9,42 @@ said before, by tool answers or one user message; what does not is refused by na
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import importlib.util
-import inspect
-import json
-import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
-import sniffio
 
 from muarl.authors import RAISED, blame, let_others_pass
-from muarl.environments.protocol import Answer, Environment, Score, Step
-from muarl.errors import SetupError, SpecError, ToolServerError
+from muarl.environments.carried import (
+    Uncarried,
+    last_messages,
+    new_messages,
+    opening_of,
+    step_of,
+)
+from muarl.environments.protocol import Environment, Score, Step
+from muarl.environments.their_verifiers import (
+    client_of,
+    raised_by_rewards,
+    response_of,
+    rubrics_of,
+    signals_kept,
+    their_library,
+    watched,
+    without_progress_bars,
+)
+from muarl.errors import SpecError, ToolServerError
 from muarl.messages import Message, ToolSpec
 from muarl.spec import DomainSpec, Located, TaskSpec
 from muarl.spec.environment import ENVIRONMENT, VerifiersSpec
 
 _HERE = ("environment", "verifiers")
 """Where a domain's file names one."""
-
-_APART = Path(sys.prefix) / "verifiers"
-_MEND = "scripts/install-verifiers.sh .venv"
-
-_raised: ContextVar[list[BaseException]] = ContextVar("muarl_reward_raised")
-"""What reward functions raised in a scoring: verifiers makes 0 of it, and it is no reward (law L2)."""
 
 
 class VerifiersEnvironments:
@@ -63,7 +67,7 @@ class VerifiersEnvironments:
     def _theirs(self) -> Any:
         """Their environment, made once: each rollout keeps what is its own in a state of its own."""
         vf = their_library()
-        with _signals_kept(), _without_progress_bars():
+        with signals_kept(), without_progress_bars():
             if self._spec.id is None:
                 made = self._load()
             else:
@@ -85,8 +89,8 @@ class VerifiersEnvironments:
                 "its rubric scores rollouts of a group together, and muarl scores each dialogue by "
                 "itself; take reward functions of one rollout"
             )
-        for rubric in _rubrics(made.rubric):
-            rubric.funcs = [_watched(func) for func in rubric.funcs]
+        for rubric in rubrics_of(made.rubric):
+            rubric.funcs = [watched(func) for func in rubric.funcs]
         return made
 
     @functools.cached_property
@@ -117,7 +121,7 @@ class VerifiersEnvironments:
 
     def _rows(self, split: str) -> tuple[Any, str]:
         theirs = self._theirs
-        with _without_progress_bars():
+        with without_progress_bars():
             if split not in self._spec.evaluation:
                 if theirs.build_dataset() is None:
                     raise self._problem(
@@ -140,8 +144,8 @@ class VerifiersEnvironments:
                 f"row {number} has tools of its own (info.tool_defs); a domain has one list"
             )
         try:
-            asked = _opening(row.get("prompt"), self._located.spec.rules)
-        except _Uncarried as why:
+            asked = opening_of(row.get("prompt"), self._located.spec.rules)
+        except Uncarried as why:
             raise self._problem(f"row {number} of split {split!r}: {why}") from None
         return TaskSpec(
             id=f"{split}-{number}",
@@ -154,8 +158,12 @@ class VerifiersEnvironments:
 
     @asynccontextmanager
     async def environment(self, task: Mapping[str, Any]) -> AsyncIterator[Environment]:
-        if sniffio.current_async_library() != "asyncio":
-            raise ToolServerError("verifiers runs on asyncio only; run this domain on asyncio")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise ToolServerError(
+                "verifiers runs on asyncio only; run this domain on asyncio"
+            ) from None
         theirs, rules = self._theirs, self._located.spec.rules
         names = {tool.name for tool in self.tools}
         async with anyio.create_task_group() as tasks:
@@ -208,7 +216,7 @@ class _Rollout:
         """Carry their rollout out; how it ended is told like what it asks."""
         try:
             state = await self._theirs.rollout(
-                deepcopy(dict(self._row)), _client(self._ask), "muarl", {}
+                deepcopy(dict(self._row)), client_of(self._ask), "muarl", {}
             )
             await self._to_us.send(_Ended(state))
         except RAISED as error:  # boundary: the author's code raises anything
@@ -226,7 +234,7 @@ class _Rollout:
         answer = await self._answers.receive()
         if isinstance(answer, _Cut):
             if answer.message is not None:  # of their trajectory, and answered by nothing
-                response = _response(answer.message, cut=True)
+                response = response_of(answer.message, cut=True)
                 await self._theirs.add_model_response(state, prompt, response)
             raise their_library().OverlongPromptError("a cap of the run ended the dialogue")
         return answer
@@ -237,22 +245,22 @@ class _Rollout:
             return Step(over=True)
         self._known = list(heard.prompt)
         try:
-            return Step(_opening(self._known, self._rules))
-        except _Uncarried as why:
+            return Step(opening_of(self._known, self._rules))
+        except Uncarried as why:
             raise ToolServerError(
                 f"what the environment asks first cannot be carried: {why}"
             ) from None
 
     async def answer(self, message: Message) -> Step:
-        response = _response(message)
+        response = response_of(message)
         await self._from_us.send(response)
         heard = await self._next()
         if isinstance(heard, _Asked):
             before = [*self._known, response.message]
-            said = _new(before, heard.prompt)
+            said = new_messages(before, heard.prompt)
             self._known = list(heard.prompt)
-            return _step(message, said, over=False)
-        return _step(message, _final(heard.state), over=True)
+            return step_of(message, said, over=False)
+        return step_of(message, last_messages(heard.state), over=True)
 
     async def score(self, cut: Message | None) -> Score:
         if self._ended is None:
@@ -262,7 +270,7 @@ class _Rollout:
         assert self._ended is not None
         state = self._ended.state
         raised: list[BaseException] = []
-        _raised.set(raised)
+        raised_by_rewards.set(raised)
         await self._theirs.rubric.score_rollout(state)
         await self._theirs.rubric.cleanup(state)
         if raised:
@@ -293,206 +301,5 @@ class _Rollout:
         return heard  # type: ignore[no-any-return]
 
 
-class _Uncarried(Exception):
-    """What a prompt holds and a dialogue cannot."""
-
-
-def _opening(prompt: Any, rules: str) -> str:
-    """What the user says first, in a prompt whose system message is the domain's rules.
-
-    Raises:
-        _Uncarried: It holds something else.
-    """
-    if not isinstance(prompt, Sequence) or isinstance(prompt, str):
-        raise _Uncarried("its prompt is no list of messages; only chats can be carried")
-    said = [(_of(message, "role"), _of(message, "content")) for message in prompt]
-    if any(not isinstance(text, str) for _, text in said):
-        raise _Uncarried("its prompt holds a message that is no text; only text can be carried")
-    system = [text for role, text in said if role == "system"]
-    if [role for role, _ in said] != ["system"] * len(system) + ["user"] or len(system) > 1:
-        roles = ", ".join(role for role, _ in said)
-        raise _Uncarried(
-            f"its prompt is {roles}; a dialogue begins with the rules and one user message (put examples "
-            "into the rules)"
-        )
-    if (system[0] if system else "") != rules:
-        wanted = json.dumps(system[0], ensure_ascii=False) if system else '""'
-        raise _Uncarried(f"its system message is not the domain's `rules`; let them be {wanted}")
-    text: str = said[-1][1]
-    return text
-
-
-def _new(before: Sequence[Any], prompt: Sequence[Any]) -> list[Any]:
-    """The messages that a prompt adds to a conversation.
-
-    Raises:
-        ToolServerError: It does not go on from it.
-    """
-    if len(prompt) <= len(before) or list(map(_key, before)) != list(
-        map(_key, prompt[: len(before)])
-    ):
-        raise ToolServerError(
-            "the environment asks with another conversation than the one so far (get_prompt_messages): a "
-            "dialogue only goes on; return all messages before, and what answers them"
-        )
-    return list(prompt[len(before) :])
-
-
-def _key(message: Any) -> tuple[Any, ...]:
-    calls = [(call.id, call.name, call.arguments) for call in _of(message, "tool_calls") or ()]
-    return _of(message, "role"), _of(message, "content") or "", calls, _of(message, "tool_call_id")
-
-
-def _final(state: Any) -> list[Any]:
-    """What an environment says as it ends."""
-    final = state.get("final_env_response") or ()
-    return [] if isinstance(final, str) else list(final)
-
-
-def _step(message: Message, said: Sequence[Any], *, over: bool) -> Step:
-    """What an environment said to a message, as answers to its calls or as the user's.
-
-    Raises:
-        ToolServerError: It is neither.
-    """
-    texts = [(_of(one, "role"), _of(one, "content"), _of(one, "tool_call_id")) for one in said]
-    if any(not isinstance(text, str) for _, text, _ in texts):
-        raise ToolServerError(
-            "the environment answers with what is no text; only text can be carried"
-        )
-    if not message.tool_calls:
-        if [role for role, _, _ in texts] != ["user"] and not (over and not texts):
-            roles = ", ".join(role for role, _, _ in texts) or "nothing"
-            raise ToolServerError(
-                f"the environment answers a message with {roles}; one user message can be carried"
-            )
-        return Step(texts[0][1] if texts else "", over=over)
-    by_call = {call_id: text for role, text, call_id in texts if role == "tool"}
-    answered = [call.id for call in message.tool_calls if call.id in by_call]
-    if len(by_call) < len(texts) or (len(answered) < len(message.tool_calls) and not over):
-        roles = ", ".join(role for role, _, _ in texts) or "nothing"
-        raise ToolServerError(
-            f"the environment answers {len(message.tool_calls)} calls with {roles}; one tool message for "
-            "each call can be carried"
-        )
-    none = Answer("not made: the environment ended", is_error=True)
-    answers = [
-        Answer(by_call[call.id]) if call.id in by_call else none for call in message.tool_calls
-    ]
-    return Step(answers=answers, over=over)
-
-
-def _of(message: Any, name: str) -> Any:
-    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
-
-
 def _tool(tool: Any) -> ToolSpec:
     return ToolSpec(tool.name, tool.description, dict(tool.parameters))
-
-
-def _response(message: Message, *, cut: bool = False) -> Any:
-    """A policy's message as an answer of a model of theirs; of one that was cut no call."""
-    types = their_library().types
-    calls = [
-        types.ToolCall(
-            id=call.id,
-            name=call.name,
-            arguments=call.raw if call.error is not None else json.dumps(call.arguments),
-        )
-        for call in (() if cut else message.tool_calls)
-    ]
-    said = types.ResponseMessage(
-        content=message.content,
-        reasoning_content=message.reasoning or None,
-        tool_calls=calls or None,
-        finish_reason="length" if cut else "tool_calls" if calls else "stop",
-        is_truncated=cut,
-    )
-    return types.Response(id="muarl", created=0, model="muarl", message=said)
-
-
-def _client(ask: Callable[[Any, Any, Any], Any]) -> Any:
-    """A client of theirs that asks us."""
-
-    class Policy(their_library().Client):  # type: ignore[misc]
-        async def get_response(
-            self, prompt: Any, model: Any, sampling_args: Any, tools: Any = None, **more: Any
-        ) -> Any:
-            del model, sampling_args
-            return await ask(prompt, tools, more["state"])
-
-        async def close(self) -> None:
-            pass
-
-    Policy.__abstractmethods__ = frozenset()  # all that they do is done by `get_response`
-    return Policy(None)
-
-
-def _rubrics(rubric: Any) -> Iterator[Any]:
-    yield rubric
-    for part in getattr(rubric, "rubrics", ()):
-        yield from _rubrics(part)
-
-
-def _watched(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A reward function; what it raises is kept beside being raised."""
-
-    @functools.wraps(func)
-    async def call(*arguments: Any, **more: Any) -> Any:
-        try:
-            found = func(*arguments, **more)
-            return await found if inspect.isawaitable(found) else found
-        except Exception as error:
-            _raised.get([]).append(error)
-            raise
-
-    return call
-
-
-def their_library() -> Any:
-    """The library, from where `scripts/install-verifiers.sh` puts it if it is not installed beside muarl.
-
-    Raises:
-        SetupError: It is not there, or is one that this bridge does not know.
-    """
-    if importlib.util.find_spec("verifiers") is None and _APART.is_dir():
-        sys.path.append(str(_APART))
-    try:
-        import verifiers as vf
-    except ModuleNotFoundError as error:
-        if error.name != "verifiers":
-            raise
-        raise SetupError(f"environment.verifiers needs verifiers 0.2: {_MEND}") from error
-    try:
-        _ = vf.MultiTurnEnv
-    except AttributeError as error:
-        why = error.__cause__ or "it has no environments of this form any more"
-        raise SetupError(
-            f"environment.verifiers needs verifiers 0.2; installed is {vf.__version__} ({why}): {_MEND}"
-        ) from error
-    return vf
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Their environments put handlers of their own in the place of Ctrl-C's."""
-    kept = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for which, handler in kept.items():
-            if signal.getsignal(which) is not handler:
-                signal.signal(which, handler)
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    import datasets
-
-    shown = datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if not shown:
-            datasets.enable_progress_bars()

@@ -166,6 +166,10 @@ class _Live:
     async def _answered(self, message: Message) -> Step:
         if self._over:
             return _ENDED
+        if (
+            not self._begun
+        ):  # called with nobody to hear how it begins, as a client of `muarl serve` does
+            await self.begin()
         step = await self._asked("as it answered", lambda: self._environment.answer(message))
         return self._taken(step, message, counts=True)
 

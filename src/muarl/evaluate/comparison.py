@@ -192,14 +192,18 @@ def _in_words(one: Comparison, size: float) -> str:
     if one.together > 1:
         p += f" ({one.adjusted:.2g} as one of {one.together})"
     if one.found != "undecided":
-        return f"{p}, on {one.differ} tasks that differ"
+        return f"{p}, on {_tasks(one.differ)} that differ"
     if 2.0 ** (1 - one.differ) >= size:
         return (
-            f"not supported by the sample: they differ on {one.differ} tasks, and "
+            f"not supported by the sample: they differ on {_tasks(one.differ)}, and "
             f"{_needed(size)} that all agree are the fewest that could show anything"
         )
     seen = "" if one.detectable is None else f"; below {one.detectable:.3f} this many tasks"
     return f"not shown by the sample: {p}{seen and seen + ' are likely to miss it'}"
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task" if count == 1 else f"{count} tasks"
 
 
 def _needed(size: float) -> int:

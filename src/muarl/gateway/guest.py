@@ -8,8 +8,9 @@ from itertools import count
 
 import anyio
 
+from muarl.gateway.asked import as_offered
 from muarl.gateway.line import Line, WireError
-from muarl.messages import Message
+from muarl.messages import Message, ToolSpec
 
 MOST_AT_ONCE = 64
 """Requests of one episode that may be under way at once."""
@@ -30,6 +31,7 @@ class Guest:
         self.line = line
         self.numbers = count(1)
         self.conversations: dict[str, list[Message]] = {}
+        self._shown: tuple[list[ToolSpec], tuple[ToolSpec, ...], list[ToolSpec]] = ([], (), [])
         self._under_way: set[anyio.CancelScope] = set()
         self._has_left = False
         self._none_left = anyio.Event()
@@ -59,6 +61,15 @@ class Guest:
                 self._none_left.set()
         if scope.cancelled_caught:
             raise WireError("the dialogue is over", code="dialogue_over", status=410)
+
+    def shown(self, sent: list[ToolSpec]) -> list[ToolSpec]:
+        """The tools that the policy is shown, of those that were sent: nearly always the same ones again."""
+        before, offered, shown = self._shown
+        if sent != before or self.line.tools != offered:
+            offered = self.line.tools
+            shown = as_offered(sent, offered)
+            self._shown = (sent, offered, shown)
+        return shown
 
     def keep(self, response: str, conversation: list[Message]) -> None:
         """Remember a conversation, for requests that go on from it."""

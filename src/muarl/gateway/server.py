@@ -19,9 +19,10 @@ import msgspec
 from aiohttp import web
 
 from muarl.gateway import chat, mcp, responses
-from muarl.gateway.asked import Asked, as_offered
+from muarl.gateway.asked import Asked
 from muarl.gateway.guest import Guest
 from muarl.gateway.line import Line, WireError
+from muarl.http.descriptors import allow_many_connections
 from muarl.http.listening import HOST, asyncio_only, listening
 from muarl.record import Turn
 
@@ -97,6 +98,7 @@ class Gateway:
         async with self._opening:
             if not self._port:
                 asyncio_only("the endpoint for agents (context.endpoint)")
+                allow_many_connections()
                 self._port = await self._listening.enter_async_context(listening(self._app()))
         key = secrets.token_urlsafe(32)
         guest = self._guests[_digest(key)] = Guest(line)
@@ -186,8 +188,7 @@ async def _say(guest: Guest, asked: Asked) -> Turn:
             code="model_not_found",
             status=404,
         )
-    tools = as_offered(asked.tools, guest.line.tools)
-    return await guest.line.say(asked.messages, tools, asked.max_tokens)
+    return await guest.line.say(asked.messages, guest.shown(asked.tools), asked.max_tokens)
 
 
 async def _models(_request: web.Request, _guest: Guest) -> web.StreamResponse:

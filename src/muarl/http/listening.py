@@ -20,6 +20,8 @@ from muarl.errors import SetupError
 HOST = "127.0.0.1"
 _HEAD_S = 20.0
 """Seconds that a connection may stay open without the whole head of a request."""
+_BACKLOG = 1024
+"""Connections that may wait to be accepted: hundreds of dialogues begin at once."""
 _GOODBYE_S = 1.0
 """Seconds that requests may still take when it closes, and what is left of a refused one."""
 
@@ -65,7 +67,7 @@ async def listening(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, HOST, port).start()
+            await web.TCPSite(runner, HOST, port, backlog=_BACKLOG).start()
         except OSError as error:
             then = f"; {advice}" if advice else ""
             raise SetupError(f"cannot listen on port {port}: {error.strerror}{then}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -45,13 +46,24 @@ def beside_score(folder: RunFolder, summary: EvalSummary, tag: Contamination) ->
 
     Returns:
         `floor`, the best of the policies without skill that are in the metrics so far, `above_floor`, by
-        `muarl.evaluate.floor`, both None where no such policy played, and `contamination`.
+        `muarl.evaluate.floor`, both None where no such policy played, and `contamination`; of several
+        domains `floor_by_row`, row to its own `floor` and `above_floor`.
     """
-    floors = [line["success"] for line in folder.lines() if line["kind"] == "floor"]
-    floor = highest(msgspec.convert(each, Interval) for each in floors)
-    above = None if floor is None else above_floor(summary.success, floor)
-    fields = {"floor": floor, "above_floor": above, "contamination": tag}
-    return {name: msgspec.to_builtins(value) for name, value in fields.items()}
+    floors = [line for line in folder.lines() if line["kind"] == "floor"]
+    fields = {**_beside(summary.success, floors), "contamination": tag}
+    if summary.by_row:
+        fields["floor_by_row"] = {
+            name: _beside(row.success, (line.get("by_row", {}).get(name, {}) for line in floors))
+            for name, row in summary.by_row.items()
+        }
+    found: dict[str, Any] = msgspec.to_builtins(fields)
+    return found
+
+
+def _beside(success: Interval, floors: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    scores = (line["success"] for line in floors if "success" in line)
+    floor = highest(msgspec.convert(score, Interval) for score in scores)
+    return {"floor": floor, "above_floor": floor and above_floor(success, floor)}
 
 
 async def evaluate(at: RunAtWork, engine: Engine, phase: str) -> None:
