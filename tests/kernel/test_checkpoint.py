@@ -124,6 +124,15 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "file", ["config.json", "model.safetensors", "optimizer.safetensors", "state.json"]
+)
+def test_a_file_that_is_gone_is_one_clear_error(tmp_path: Path, file: str) -> None:
+    (save_checkpoint(tmp_path, cold_start(tiny_model()), {}) / file).unlink()
+    with pytest.raises(RecordError, match=r"is damaged.*Remove that folder to resume"):
+        load_checkpoint(tmp_path, cold_start(tiny_model()))
+
+
+@pytest.mark.parametrize(
     "content", ["{}", '{"version": 1}', "[1]", "5", '{"version": 1, "counters": {}}']
 )
 def test_a_state_that_lacks_something_is_one_clear_error(tmp_path: Path, content: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muarl.errors import SetupError
 from muarl.policy.slot_cache import Slot, SlotCache, common_prefix
 
 # Beginnings of contexts: two that share 36 tokens, one that shares nothing, one too short.
@@ -31,6 +33,20 @@ def cache_of(slots: int, *, learn_prefixes: bool = True) -> SlotCache:
         device=torch.device("cpu"),
         learn_prefixes=learn_prefixes,
     )
+
+
+@pytest.mark.parametrize("max_len", [2**40, 2**62])
+def test_more_than_the_machine_has_is_refused_with_what_to_lower(max_len: int) -> None:
+    with pytest.raises(SetupError, match=r"8 dialogues of .* GiB.*Lower rollout.context_tokens or"):
+        SlotCache(
+            layers=1,
+            slots=8,
+            kv_heads=8,
+            max_len=max_len,
+            head_dim=128,
+            dtype=torch.float32,
+            device=torch.device("cpu"),
+        )
 
 
 def compute(cache: SlotCache, slot: Slot, prompt: list[int]) -> None:

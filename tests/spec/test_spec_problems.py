@@ -339,6 +339,15 @@ def test_an_unreadable_path_is_a_problem(folder: Path) -> None:
         load_run("a\0b")
 
 
+def test_a_folder_in_the_place_of_a_spec_names_the_one_in_it(tmp_path: Path) -> None:
+    for name in ("a.yaml", "spec.resolved.yaml"):
+        (tmp_path / name).write_text("version: 1\n")
+    with pytest.raises(
+        SpecError, match=r"Is a directory; did you mean '.*/spec\.resolved\.yaml'\?"
+    ):
+        load_run(tmp_path)
+
+
 def test_later_findings_still_name_a_line(folder: Path) -> None:
     tasks = load_tasks_file(folder / "tasks.yaml")
     problem = tasks.problem(("tasks", 0, "gold"), "earns 0")

@@ -212,6 +212,19 @@ def test_a_run_whose_checkpoints_are_gone_does_not_begin_again_from_what_it_lear
     assert weights_checksum(load_model(tmp_path / "run" / "cold_start")) == cold
 
 
+def test_a_run_does_not_go_on_from_other_weights_than_grpo_began_with_L9(
+    whole: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    run_file, _ = whole
+    shutil.copytree(run_file.parent / "whole", tmp_path / "run")
+    damaged = tmp_path / "run" / "cold_start" / "model.safetensors"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(RecordError, match=r"cold_start does not hold the weights that GRPO began"):
+        carry_out(run_file, tmp_path / "run", resume=True)
+
+
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
     run_file = write_run(tmp_path)
     break_off(run_file, tmp_path / "out", "floor", 2)

@@ -167,7 +167,7 @@ async def test_a_stored_user_is_on_the_device_of_the_run(
     located = with_user(load_run(whole[0]), "out/user_cold_start")
     model = located.spec.model.model_copy(update={"device": "cuda"})
     run = located.spec.model_copy(update={"model": model})
-    with pytest.raises(SetupError, match="needs a GPU of its own"):
+    with pytest.raises(SetupError, match="torch sees no GPU"):
         async with open_stored_user(run, stored_user(located, [located.spec.user])):
             pass
 
@@ -228,7 +228,7 @@ def broken_off_twice(run_file: Path, out: Path, *, ahead: bool) -> list[dict[str
     break_off(run_file, out, "GRPO", 1, resume=True)
     if ahead:
         shutil.rmtree(out / "checkpoint")
-        assert read_counters(out / "user_checkpoint") == {"stage": "grpo", "iteration": 1}
+        assert (read_counters(out / "user_checkpoint") or {})["iteration"] == 1
     return carry_out(run_file, out, resume=True)
 
 

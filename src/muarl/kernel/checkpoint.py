@@ -30,7 +30,7 @@ from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
 from muarl.kernel.lora import adapter_weights, has_adapters, read_adapters, save_adapters
-from muarl.kernel.model import load_model, save_model, tensors_checksum
+from muarl.kernel.model import RESTORE, load_model, save_model, tensors_checksum
 from muarl.kernel.shards import rewritten, whole
 from muarl.kernel.step import Trainer
 from muarl.record.saving import saving
@@ -40,7 +40,6 @@ CHECKPOINT_VERSION = 1
 Counters = Mapping[str, int | float | str]
 
 _BEFORE = "Remove that folder to resume from the one before, or use --overwrite to start anew"
-_COPY = "Restore the folder from a copy, or use --overwrite to start anew"
 
 
 class _State(msgspec.Struct):
@@ -185,7 +184,7 @@ def set_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
 
 
 def read_weights(
-    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path, *, mend: str = _COPY
+    model: PreTrainedModel, weights_dir: Path, adapters_dir: Path, *, mend: str = RESTORE
 ) -> Mapping[str, Tensor]:
     """What was saved of them, by name.
 

@@ -71,15 +71,19 @@ _MEND = (
 )
 
 
+RESTORE = "Restore the folder from a copy, or use --overwrite to start anew"
+"""What to do about a damaged folder of a run's own."""
+
+
 def load_model(
-    path: Path, *, dtype: torch.dtype = torch.float32, mend: str = _MEND
+    path: Path, *, dtype: torch.dtype = torch.float32, mend: str = ""
 ) -> PreTrainedModel:
     """Load a causal language model from a folder in Hugging Face form (safetensors only).
 
     Args:
         path: The folder.
         dtype: Of the weights.
-        mend: What to do if the folder is damaged.
+        mend: What to do if the folder is damaged; left out: what to do about one that somebody else made.
 
     Raises:
         SetupError: The folder lacks a config or weights, or they do not fit one another.
@@ -87,8 +91,9 @@ def load_model(
     if not (path / "config.json").is_file():
         raise SetupError(
             f"no model at `{path}`: expected a folder with config.json and model.safetensors, "
-            "as `save_pretrained` of transformers writes it"
+            "as `save_pretrained` of transformers writes it" + (mend and f". {mend}")
         )
+    mend = mend or _MEND
     try:
         with _no_progress_bars():
             result: Any = AutoModelForCausalLM.from_pretrained(

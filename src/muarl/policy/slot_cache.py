@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from muarl.errors import SetupError
+
 # A prefix is worth its own attention call from about this many tokens on.
 _MIN_PREFIX_TOKENS = 32
 # Each prefix costs one attention call a layer; rows of further ones hold their whole context.
@@ -107,9 +109,17 @@ class SlotCache:
     ) -> None:
         max_len = -(-max_len // SPAN_STEP) * SPAN_STEP
         shape = (slots, max_len, 2, kv_heads, head_dim)
-        self.layers = [_zeros(shape, dtype, device) for _ in range(layers)]
         self.max_len = max_len
         self.token_bytes = 2 * kv_heads * head_dim * dtype.itemsize
+        try:
+            self.layers = [_zeros(shape, dtype, device) for _ in range(layers)]
+        except (MemoryError, ValueError, OverflowError, torch.OutOfMemoryError) as error:
+            size = layers * slots * max_len * self.token_bytes / 2**30
+            raise SetupError(
+                f"{slots} dialogues of {max_len} tokens at once take {size:,.1f} GiB for their keys and "
+                f"values, more than {device} has left. Lower rollout.context_tokens or "
+                "rollout.concurrency"
+            ) from error
         self._free = list(range(slots - 1, -1, -1))
         self._slots: dict[str, Slot] = {}  # least recently used first
         self._num_busy = 0

@@ -23,7 +23,8 @@ def read_source(path: Path) -> str:
         raise SpecError([Problem(str(path), 0, 0, f"no such file{_near(path)}")]) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise SpecError([Problem(str(path), 0, 0, f"cannot be read: {why}")]) from None
+        message = f"cannot be read: {why}{_within(path)}"
+        raise SpecError([Problem(str(path), 0, 0, message)]) from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -32,6 +33,18 @@ def read_source(path: Path) -> str:
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
         line = before.count(b"\n") + 1
         raise SpecError([Problem(str(path), line, column, message)]) from None
+
+
+def _within(folder: Path) -> str:
+    """A spec in a folder that was named in its place: a run's, or the one at hand."""
+    try:
+        specs = sorted(
+            entry.name for entry in folder.iterdir() if entry.suffix in (".yaml", ".yml")
+        )
+    except (OSError, ValueError):
+        return ""
+    best = min(specs, key=lambda name: name not in ("spec.resolved.yaml", "run.yaml"), default="")
+    return f"; did you mean '{folder / best}'?" if best else ""
 
 
 def _near(path: Path) -> str:

@@ -17,6 +17,7 @@ from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import Trainer
 from muarl.spec import TaskSpec
 from muarl.train.at_work import RunAtWork
+from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
 from muarl.train.grpo import round_metrics, token_drift
 from muarl.train.learned_from import learned_line
 from muarl.train.learning import Learned, Learner, figures_of
@@ -58,8 +59,10 @@ async def iterate(
     trainer = Trainer.for_grpo(at.model, spec, at.run.kernel, at.ranks)
     at.progress.note(str(trainer.found))
     stage, first = stage_of(at.folder.checkpoint)
+    beginning = await anyio.to_thread.run_sync(began_with, cold_model)
     if stage == "grpo":
-        load_checkpoint(at.folder.checkpoint, trainer)
+        counters = load_checkpoint(at.folder.checkpoint, trainer)
+        refuse_another_beginning(cold_model, beginning, counters)
     else:
         first = 0
     await engine.sync(first)
@@ -69,7 +72,7 @@ async def iterate(
     validation = Validation(at, engine)
     at.progress.phase("GRPO", spec.iterations)
     if await validation.goes_on(first):
-        await _Iterations(at, engine, trainer, validation, cold_model, first, user).run()
+        await _Iterations(at, engine, trainer, validation, cold_model, beginning, first, user).run()
     await validation.take_best()
 
 
@@ -90,6 +93,7 @@ class _Iterations:
         trainer: Trainer,
         validation: Validation,
         cold_model: Path,
+        beginning: str,
         first: int,
         user: UserLearning | None,
     ) -> None:
@@ -99,6 +103,7 @@ class _Iterations:
         self._engine = engine
         self._trainer = trainer
         self._validation = validation
+        self._beginning = beginning
         self._user = user
         self._pace = pace_of(self._spec)
         self._pool: Sequence[TaskSpec] = at.domain.tasks(self._spec.split)
@@ -214,7 +219,7 @@ class _Iterations:
             if self._user is not None:
                 self._user.save(done)
             at.journal.sync()  # what was learned from must not be less safe than what was learned
-            counters: Counters = {"stage": "grpo", "iteration": done}
+            counters: Counters = {"stage": "grpo", "iteration": done, COUNTER: self._beginning}
             save_checkpoint(
                 at.folder.checkpoint, self._trainer, counters, keep=at.run.checkpoint.keep
             )

@@ -23,6 +23,7 @@ from muarl.data.stored import refuse_another_domain
 from muarl.errors import RecordError
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.lora import add_adapters, has_adapters, merge_adapters
+from muarl.kernel.model import RESTORE
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import shard
 from muarl.model_user import UserModel
@@ -275,6 +276,5 @@ def _keep_cold(
 def _require_cold(path: Path) -> None:
     if not path.exists():
         raise RecordError(
-            f"{path} is gone: GRPO has begun and needs the weights it began with. "
-            "Restore the folder from a copy, or use --overwrite to start anew"
+            f"{path} is gone: GRPO has begun and needs the weights it began with. {RESTORE}"
         )

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from muarl.data.role_reversal import role_reversed
 from muarl.kernel.lora import has_adapters, save_adapters
-from muarl.kernel.model import build_tiny_model, load_model, save_model
+from muarl.kernel.model import RESTORE, build_tiny_model, load_model, save_model
 from muarl.kernel.ranks import ALONE, Ranks
 from muarl.kernel.shards import whole
 from muarl.own_loop import AgentLoop
@@ -164,7 +164,7 @@ async def _open(
     context_tokens: int,
 ) -> tuple[PreTrainedModel, Renderer]:
     if folder.exists():
-        return load_model(folder), Renderer(TextTokenizer.load(folder))
+        return load_model(folder, mend=RESTORE), Renderer(TextTokenizer.load(folder))
     tiny = spec.tiny
     if tiny is None:
         assert spec.path is not None  # ModelSpec holds exactly one source

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from muarl.kernel.device import moved
 from muarl.kernel.lora import adapters_off, has_adapters
-from muarl.kernel.model import load_model
+from muarl.kernel.model import RESTORE, load_model
 
 Reference = Callable[[], AbstractContextManager[PreTrainedModel]]
 """A model that for the length of a block is the policy that GRPO began with."""
@@ -24,7 +24,7 @@ def reference_of(model: PreTrainedModel, cold_model: Path) -> Reference:
         cold_model: Otherwise, the folder of the weights that GRPO began with: a second model.
     """
     if not has_adapters(model):
-        cold = moved(load_model(cold_model), model.device)
+        cold = moved(load_model(cold_model, mend=RESTORE), model.device)
         return lambda: nullcontext(cold)
 
     @contextmanager

@@ -18,6 +18,7 @@ from muarl.scheduler import Group
 from muarl.seeds import generator
 from muarl.spec.user_model import UserGrpoSpec
 from muarl.train.at_work import RunAtWork, UserAtWork
+from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
 from muarl.train.grpo import update_metrics
 from muarl.train.learning import Learned, Learner
 from muarl.train.past_users import PastUsers, open_past_users
@@ -56,6 +57,7 @@ class UserLearning:
         self._at, self._hers, self._spec = at, hers, spec
         self._engine, self._past = engine, past
         self._sync_gap: float | None = None
+        self._cold_model, self._beginning = cold_model, began_with(cold_model)
         self._reference = reference_of(hers.model, cold_model)
         self._trainer = Trainer.for_grpo(hers.model, spec, at.run.kernel)
         self._learner = Learner(self._trainer, self._reference, spec, temperature=temperature)
@@ -69,7 +71,8 @@ class UserLearning:
         folder = self._at.folder.user_checkpoint
         drop_checkpoints(folder, lambda place: int(place.get("iteration", 0)) > first)
         if first:
-            load_checkpoint(folder, self._trainer)
+            counters = load_checkpoint(folder, self._trainer)
+            refuse_another_beginning(self._cold_model, self._beginning, counters)
         elif not has_adapters(self._hers.model):  # those have learned nothing yet
             with self._reference() as cold:
                 copy_weights(cold, self._hers.model)
@@ -118,7 +121,7 @@ class UserLearning:
     def save(self, done: int) -> None:
         """Save her, before the policy is: one more than of the policy, since that may fail."""
         keep = self._at.run.checkpoint.keep + 1
-        counters: Counters = {"stage": "grpo", "iteration": done}
+        counters: Counters = {"stage": "grpo", "iteration": done, COUNTER: self._beginning}
         save_checkpoint(self._at.folder.user_checkpoint, self._trainer, counters, keep=keep)
 
     def saved(self, done: int) -> None:
