@@ -16,14 +16,27 @@ def rollout(muarl: InProcess, run_file: Path, out: Path) -> Path:
     return out
 
 
+OWN = (
+    "episodes.journal",
+    "spec.resolved.yaml",
+    "model/config.json",
+    "checkpoint",
+    "tokenizer/tokenizer.json",
+)
+
+
+def files_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_no_output_takes_the_place_of_a_runs_own_files(muarl: InProcess, rollout: Path) -> None:
-    before = {path: path.read_bytes() for path in rollout.iterdir()}
+    before = files_of(rollout)
     for verb in ("export", "report"):
-        for own in ("episodes.journal", "spec.resolved.yaml", "model/config.json", "checkpoint"):
+        for own in OWN:
             for flags in ((), ("--overwrite",)):
                 ending = muarl(verb, rollout, "--out", rollout / own, *flags)
                 ending.refuses(1, f"muarl: {rollout / own}", "; choose another --out")
-    assert {path: path.read_bytes() for path in rollout.iterdir()} == before
+    assert files_of(rollout) == before
 
 
 def test_no_run_begins_among_the_files_of_another(
