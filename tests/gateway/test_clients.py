@@ -71,7 +71,7 @@ def desk() -> Domain:
 
 
 async def played(desk: Domain, loop: AgentLoop | None, count: int) -> list[Episode]:
-    limits = byte_limits(RolloutSpec(concurrency=count))
+    limits = byte_limits(RolloutSpec(concurrency=count, deadline_s=3600))  # on any machine
     tasks = desk.tasks("train")[:count]
     settings: dict[str, Any] = {"tasks": tasks, "loop": loop, "limits": limits}
     policy = Experts(desk)
