@@ -15,6 +15,7 @@ from muarl.kernel.model import load_model
 from muarl.model_user import UserModel
 from muarl.own_loop import AgentLoop
 from muarl.record import Episode, EpisodeKey, JournalWriter, read_heads
+from muarl.record.saving import saving
 from muarl.render import Renderer, TextTokenizer
 from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, load_of
@@ -325,7 +326,8 @@ async def play_planned(
 def _keep_tokenizer(folder: RunFolder, renderer: Renderer) -> None:
     """Keep the tokenizer with the episodes, so that whoever reads them can read their tokens."""
     place = folder.path / "tokenizer"
-    place.mkdir(exist_ok=True)
+    with saving(place):
+        place.mkdir(exist_ok=True)
     renderer.tokenizer.save(place)
 
 
