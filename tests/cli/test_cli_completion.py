@@ -34,11 +34,9 @@ def test_bash_completes_verbs_options_and_choices(muarl: InProcess) -> None:
         if option.startswith("--")
     }
     assert completed(script, "muarl", "train", "--") == options
-    assert completed(script, "muarl", "init", "shop", "--template", "") == {
-        "python",
-        "sql",
-        "server",
-    }
+    (template,) = [a for a in parser_of("init")._actions if "--template" in a.option_strings]
+    offered = completed(script, "muarl", "init", "shop", "--template", "")
+    assert offered == set(template.choices or ()) > {"python", "sql", "server"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
