@@ -9,7 +9,7 @@ import pytest
 from dialogue_kit import called, ids_of, renderer, write_notes
 
 import muarl
-from muarl import AgentContext, Rollouts, SetupError
+from muarl import AgentContext, Rollouts, SetupError, SpecError
 from muarl.domain import Domain, load_domain
 from muarl.record import Outcome, read_journal
 from muarl.spec.run import RolloutSpec
@@ -112,6 +112,15 @@ def test_what_cannot_be_is_refused_before_anything_begins(
 ) -> None:
     with pytest.raises(SetupError, match=words):
         Rollouts(domain, says(), renderer(), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_what_all_dialogues_meet_alike_is_said_once(tmp_path: Path) -> None:
+    """Not as a group of the same error, which `except SpecError` does not catch."""
+    nobody = write_notes(tmp_path)
+    with pytest.raises(SpecError, match="the domain has no `user` script"):
+        async with Rollouts(nobody, says("hello"), renderer(), group_size=4) as rollouts:
+            _ = [group async for group in rollouts]
 
 
 @pytest.mark.anyio

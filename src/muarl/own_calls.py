@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any
 
 import anyio
@@ -49,9 +49,7 @@ class OwnCalls:
         elif (meant := self._meant(call, arguments)) is not None:
             turn, call = meant
         else:
-            made = turn.made or turn.message.tool_calls
-            number = len(self._turns) - 1
-            call = ToolCall(f"own_{number}_{len(made)}", call, dict(arguments))
+            call = ToolCall(self._own_id(turn), call, dict(arguments))
         self._claimed.add(call.id)
         return turn, call
 
@@ -78,12 +76,22 @@ class OwnCalls:
         """Note which call the turn's last result answers, where it is another than the message's."""
         answered = len(turn.results) - 1
         expected = turn.message.tool_calls[answered : answered + 1]
-        if turn.made is None and (not expected or expected[0].id != call.id):
+        if turn.made is None and (not expected or expected[0] != call):
             turn.made = list(turn.message.tool_calls[:answered])
         if turn.made is not None:
             turn.made.append(call)
         self._another_made.set()
         self._another_made = anyio.Event()
+
+    def _own_id(self, turn: Turn) -> str:
+        numbers = count(len(turn.made or turn.message.tool_calls))
+        ids = (f"own_{len(self._turns) - 1}_{number}" for number in numbers)
+        return next(one for one in ids if one not in self._claimed)
+
+    async def none_under_way(self) -> None:
+        """Wait for a call that nobody else waits for any more."""
+        async with self._one:
+            pass
 
     def _turn_of(self, call: ToolCall) -> Turn | None:
         """That of the message that made a call."""

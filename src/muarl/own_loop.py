@@ -17,13 +17,13 @@ rules and tools of its own (sub-agents), shorter ones, or the same one again.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.dialogue import Dialogue
@@ -32,10 +32,12 @@ from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
 from muarl.offer import Offer
 from muarl.own_calls import OwnCalls
+from muarl.own_forms import check_asked, check_call, check_text, checked
 from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
 from muarl.tools import ToolSession
+from muarl.tools.session import error_result
 
 if TYPE_CHECKING:
     from muarl.gateway.server import Endpoint, Gateway
@@ -99,8 +101,11 @@ class AgentContext:
 
         Raises:
             DialogueOver: A cap was reached, or it was over before.
+            TypeError: Something given has another form.
+            ValueError: There is no message, or no room for one.
         """
         offered = self.tools if tools is None else tools
+        await checked(check_asked, messages, offered, max_tokens)
         return await self._dialogue.generated(messages, offered, max_tokens)
 
     async def call_tool(
@@ -110,11 +115,13 @@ class AgentContext:
 
         Args:
             call: A call of the policy's; or a tool's name, for a call of the agent's own.
-            arguments: Of the latter.
+            arguments: Of the latter. What is no JSON is answered as an error of the call's, and not made.
 
         Raises:
             DialogueOver: It was a terminal tool, or the dialogue was over before.
+            TypeError: Something given has another form.
         """
+        await checked(check_call, call, arguments)
         made, result = await self._dialogue.called(call, dict(arguments or {}))
         return result.as_message(made.name)
 
@@ -123,8 +130,10 @@ class AgentContext:
 
         Raises:
             DialogueOver: She has nothing more to say, or the dialogue was over before.
-            AgentError: The policy has not sampled anything yet.
+            AgentError: The policy has not sampled anything yet, or not since she was told something.
+            TypeError: It is no text.
         """
+        await checked(check_text, "tell_user: what is said", text)
         return await self._dialogue.told(text)
 
     async def endpoint(self) -> Endpoint:
@@ -167,8 +176,10 @@ class LedDialogue(Dialogue):
         self._held = AsyncExitStack()
         self._unfit: SetupError | None = None
         self._agent: anyio.CancelScope
+        self._was_told_by_wire = False
         self._calls = OwnCalls(self._log.turns)
         self._threads = Threads(self._renderer)
+        self._telling = anyio.Lock()
         self._notes: dict[str, Any] = {}
         self._asked = 0
         self._over: Outcome | None = None
@@ -187,12 +198,17 @@ class LedDialogue(Dialogue):
         self._session, self._offer = session, offer
         async with self._held:
             with anyio.CancelScope() as self._agent:
-                await self._lead()
+                try:
+                    await self._lead()
+                finally:  # tasks that it left behind do nothing more
+                    self._over = self._over or Outcome.LEFT
+        await self._calls.none_under_way()
         if self._unfit is not None:
             raise self._unfit
         if self._fault is not None:  # whatever the agent made of it: no fault becomes a reward
             raise self._fault
-        return self._over or Outcome.LEFT
+        assert self._over is not None  # it has returned
+        return self._over
 
     async def _lead(self) -> None:
         try:
@@ -208,17 +224,16 @@ class LedDialogue(Dialogue):
     def _is_known(self, error: BaseException) -> bool:
         return self._fault is not None or self._unfit is not None or _is_the_end(error)
 
-    @property
-    def _was_told_by_wire(self) -> bool:
-        return self._agent.deadline < math.inf
-
     def _without_key(self, text: str) -> str:
         return text if self._endpoint is None else text.replace(self._endpoint.key, "KEY")
 
     def end_agent_soon(self) -> None:
         """Give the agent a moment to end by itself: the end was told to a client of its, not to it."""
-        if not self._was_told_by_wire:
-            self._agent.deadline = anyio.current_time() + _GRACE_S
+        self._was_told_by_wire = True
+        self._cancel_agent_soon()
+
+    def _cancel_agent_soon(self) -> None:
+        self._agent.deadline = min(self._agent.deadline, anyio.current_time() + _GRACE_S)
 
     @property
     def domain_id(self) -> str:
@@ -240,17 +255,16 @@ class LedDialogue(Dialogue):
         from muarl.gateway.server import Gateway
         from muarl.own_line import DialogueLine
 
-        with self._going_on():
-            async with self._opening:
-                if self._endpoint is None:
-                    gateway = await self._held.enter_async_context(self._gateway or Gateway())
-                    line = gateway.admitted(DialogueLine(self))
-                    try:
-                        self._endpoint = await self._held.enter_async_context(line)
-                    except SetupError as error:
-                        self._unfit = error
-                        raise
-                return self._endpoint
+        async with self._going_on(), self._opening:
+            if self._endpoint is None:
+                gateway = await self._held.enter_async_context(self._gateway or Gateway())
+                line = gateway.admitted(DialogueLine(self))
+                try:
+                    self._endpoint = await self._held.enter_async_context(line)
+                except SetupError as error:
+                    self._unfit = error
+                    raise
+            return self._endpoint
 
     async def generated(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
@@ -262,7 +276,7 @@ class LedDialogue(Dialogue):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
     ) -> Turn:
         """See `AgentContext.generate`; the turn that the message begins."""
-        with self._going_on():
+        async with self._going_on():
             return await self._sampled(messages, tools, max_tokens)
 
     async def called(
@@ -276,20 +290,23 @@ class LedDialogue(Dialogue):
             arguments: Likewise.
             patience_s: Seconds that it waits for those before it in its message.
         """
-        with self._going_on():
+        async with self._going_on():
             turn, call = self._calls.claim(call, arguments)
             async with self._calls.in_order(turn, call, self.offered, patience_s):
-                with self._going_on():  # another one may have ended it meanwhile
+                if problem := json_problem(call.arguments):
+                    return call, error_result(call, f"wrong arguments: {problem}")
+                with self._still_on():  # another one may have ended it meanwhile
                     return call, await self._called(turn, call)
 
     async def told(self, text: str) -> Message:
         """See `AgentContext.tell_user`."""
-        with self._going_on():
-            return await self._told(text)
+        async with self._going_on(), self._telling:
+            with self._still_on():
+                return await self._told(text)
 
     def noted(self, values: Mapping[str, Any]) -> None:
         """See `AgentContext.note`."""
-        with self._going_on():
+        with self._still_on():
             problem = json_problem(dict(values))
             if problem is not None:
                 raise AgentError(f"a note must be JSON: {problem}")
@@ -309,6 +326,7 @@ class LedDialogue(Dialogue):
         cap = min(room, limits.max_tokens, max_tokens or limits.max_tokens)
         try:
             generation = await self._sample(thread.prompt, cap, messages, tools, number)
+            self._refuse_after_the_end()  # what nobody waited for any more
         except BaseException:  # cancelled perhaps, by a client that hung up, and will ask again
             self._threads.take_back(thread)
             raise
@@ -356,18 +374,33 @@ class LedDialogue(Dialogue):
             self._log.tools = list(self._offer.tools)
         return Message("user", turn.reply.text)
 
+    @asynccontextmanager
+    async def _going_on(self) -> AsyncIterator[None]:
+        """Refuse what comes after the end, and remember what ended it.
+
+        Who asks again was told before. Others have their turn first, and it is cancelled in a moment: a loop
+        that catches every error and tries again would else keep all dialogues waiting for ever.
+        """
+        if self._fault is not None or self._over is not None:
+            self._cancel_agent_soon()
+            await anyio.lowlevel.checkpoint()
+        with self._still_on():
+            yield
+
     @contextmanager
-    def _going_on(self) -> Iterator[None]:
-        """Refuse what comes after the end, and remember what ended it."""
-        if self._fault is not None:
-            raise self._fault
-        if self._over is not None:
-            raise DialogueOver(self._over)
+    def _still_on(self) -> Iterator[None]:
+        self._refuse_after_the_end()
         try:
             yield
         except EpisodeError as fault:
             self._fault = fault
             raise
+
+    def _refuse_after_the_end(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+        if self._over is not None:
+            raise DialogueOver(self._over)
 
     def _end(self, outcome: Outcome) -> NoReturn:
         self._over = outcome

@@ -46,12 +46,12 @@ class Thread:
     def ask(self, messages: tuple[Message, ...]) -> None:
         """Take the conversation up to the message that is to be sampled next."""
         self._before = (self.history, self._side.mark())
+        self.is_asked = True
         if self.history:
             self._side.answer(messages[len(self.history) :], messages, self.tools)
         else:
             self._side.begin(messages, self.tools)
         self.history = messages
-        self.is_asked = True
 
     def take_back(self) -> bool:
         """Be as before it was asked; whether it was anything then."""
@@ -100,7 +100,11 @@ class Threads:
         if thread is None:
             thread = Thread(Side(self._renderer, self.samples), offered)
             self._threads.append(thread)
-        thread.ask(sent)
+        try:
+            thread.ask(sent)
+        except BaseException:  # what no template renders was not asked
+            self.take_back(thread)
+            raise
         return thread
 
     def take_back(self, thread: Thread) -> None:

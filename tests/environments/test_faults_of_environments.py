@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 from environment_kit import WALK, Says, played, write_walk
 
 from muarl.data.proof import prove
 from muarl.data.replay import replay_all
 from muarl.domain import load_domain
+from muarl.environments.sides import OPEN
+from muarl.messages import ToolCall
 from muarl.record import Outcome
 
 STEP = 'return f"You are at {self.at}.", self.worth if action == 1 else 0.0, over, False, {}'
+HANGS = "self.hung.append(__import__('threading').current_thread()); __import__('time').sleep(3)\n        "
 RESET = 'return f"It is {self.mood}. Where to?", {}'
 
 FAULTS = {
@@ -101,6 +105,24 @@ async def test_check_finds_one_that_is_not_the_same_under_the_same_seed_L5(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("how", ["draws from what all share", "is one for all"])
+async def test_check_finds_one_that_others_disturb_while_it_is_played_L3(
+    tmp_path: Path, how: str
+) -> None:
+    """Played one after another they are sound; in a run many are played at once."""
+    code = WALK.replace("You are at {self.at}.", "It is {self.rng.random()}. You are at {self.at}.")
+    if how == "is one for all":
+        seeded = "self.rng = random.Random(seed)\n        self.at = 0\n"
+        code = code.replace("self.at = 0\n", seeded) + "\n\n_one = Walk()\nWalk = lambda: _one\n"
+    else:
+        seeded = "random.seed(seed)\n        self.rng = random\n        self.at = 0\n"
+        code = code.replace("self.at = 0\n", seeded)
+    proof = await prove(load_domain(write_walk(tmp_path, code)), dialogues=3)
+    assert {str(finding.check) for finding in proof.findings} == {"again"}
+    assert "while others were played" in proof.findings[0].problem.message
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("fault", ["raises in step", "raises in its making", "earns NaN"])
 async def test_check_finds_one_that_fails(tmp_path: Path, fault: str) -> None:
     (change, *says) = FAULTS[fault]
@@ -126,3 +148,30 @@ async def test_a_replay_on_another_version_of_it_differs(tmp_path: Path) -> None
     tally = await replay_all(other, episodes, lambda _, difference: told.append(difference))
     assert tally.different == 2
     assert "answered" in told[0]
+
+
+@pytest.mark.anyio
+async def test_nobody_has_to_wait_for_one_that_hangs(tmp_path: Path) -> None:
+    """Python waits for all threads at a program's end, except those that say so."""
+    hangs = WALK.replace(STEP, HANGS + STEP).replace("closed = []", "closed = []\n    hung = []")
+    file = write_walk(tmp_path, hangs)
+    file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 0.2, "))
+    domain = load_domain(file)
+    (episode,) = await played(domain, lambda: Says("right"))
+    assert episode.outcome is Outcome.INFRA_FAULT
+    (thread,) = domain._python.load("walk.py:Walk", ()).hung
+    assert thread.is_alive()
+    assert thread.daemon
+
+
+@pytest.mark.anyio
+async def test_one_whose_dialogue_is_cut_off_is_closed_L7(tmp_path: Path) -> None:
+    domain = load_domain(write_walk(tmp_path))
+    world = domain.world_for(domain.tasks("train")[0])
+    with anyio.CancelScope() as scope:
+        async with domain.sides(world) as sides:
+            await sides["user"].call(ToolCall("open", OPEN, {}))
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
+    assert len(domain._python.load("walk.py:Walk", ()).closed) == 1

@@ -244,6 +244,21 @@ HELLO = 'return UserReply("Cancel W1.")'
         (HELLO, "return 'Yes.'", "reply returned a str, not a muarl.plugins.UserReply"),
         (HELLO, "return UserReply(3)", "text and act of what reply returned must be text"),
         (HELLO, "return UserReply('\\ud800')", "what reply returned is no text"),
+        (
+            HELLO,
+            "return UserReply('No.', stop='no')",
+            "is no UserReply: Expected `bool`, got `str` - at `$.stop`",
+        ),
+        (
+            HELLO,
+            "return UserReply('No.', results=[1])",
+            "is no UserReply: Expected `object`, got `int`",
+        ),
+        (
+            HELLO,
+            "return UserReply('No.', knobs=(object(),))",
+            "what reply returned is no UserReply",
+        ),
         (HELLO, "raise UserError('she forgot who she is')", "she forgot who she is"),
     ],
 )

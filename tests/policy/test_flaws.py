@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from muarl.messages import Message, ToolCall
 from muarl.policy import GenerateRequest, Generation, VersionSwitch
 from muarl.policy.flaws import flaw_of
+from muarl.record import Usage
 
 REQUEST = GenerateRequest(
     prompt_ids=[1], dialogue="d", seed=0, max_tokens=4, temperature=1.0, stop_token_ids=(3,)
@@ -21,8 +23,17 @@ SOUND: dict[str, Any] = {
 }
 
 
+def calls(argument: Any) -> Message:
+    return Message("assistant", "", (ToolCall("call_1", "put", {"key": argument}),))
+
+
 def test_a_sound_message_has_no_flaw() -> None:
     assert flaw_of(Generation(**SOUND), REQUEST, 100) == ""
+
+
+def test_a_message_that_somebody_wrote_has_no_flaw() -> None:
+    written = SOUND | {"message": calls(float("nan")), "usage": Usage("theirs", 3)}
+    assert flaw_of(Generation(**written), REQUEST, 100) == ""
 
 
 def test_a_message_that_fills_its_cap_has_no_flaw() -> None:
@@ -53,6 +64,17 @@ def test_a_message_that_fills_its_cap_has_no_flaw() -> None:
         ({"switches": (VersionSwitch(999, 3),)}, "changed at tokens [999] of 3"),
         ({"switches": (VersionSwitch(2, 3), VersionSwitch(1, 4))}, "changed at tokens [2, 1]"),
         ({"switches": (VersionSwitch(-3, 3),)}, "changed at tokens [-3]"),
+        (
+            {"message": Message("assistant", cast("str", None))},
+            "Expected `str`, got `None` - at `$.content`",
+        ),
+        ({"message": {"role": "assistant"}}, "returned a message that is none: it is a dict"),
+        ({"message": Message("user", "hi")}, "returned a message of role 'user'"),
+        ({"message": calls(object())}, "returned a message that is none: "),
+        (
+            {"usage": Usage(cast("str", 5))},
+            "returned a usage that is none: Expected `str`, got `int`",
+        ),
     ],
 )
 def test_what_cannot_have_been_sampled_is_named(changes: dict[str, Any], flaw: str) -> None:

@@ -13,6 +13,8 @@ from muarl.errors import SpecError
 from muarl.kernel.model import load_model, weights_checksum
 from muarl.record import Episode, read_journal
 from muarl.spec import load_run
+from muarl.suite import load_domain_of
+from muarl.train.run_domain import refuse_unfit
 from muarl.train.run_folder import RunFolder
 from muarl.train.run_loop import loop_of
 
@@ -164,3 +166,9 @@ def test_an_expert_can_try_a_loop_before_there_is_a_model(
     assert {str(episode.outcome) for episode in played} == {"completed"}
     assert all(episode.notes for episode in played)
     capsys.readouterr()
+
+
+def test_check_looks_at_the_loop_too(tmp_path: Path) -> None:
+    run = load_run(write_led_run(tmp_path, "def agent(context): ..."))
+    with pytest.raises(SpecError, match="is no async function of one argument"):
+        refuse_unfit(run, load_domain_of(run))  # what `muarl check RUN.yaml` ends with

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from anyio import to_thread
+import anyio
 
-from muarl.authors import as_exceptions
+from muarl.environments.beside import beside
 from muarl.environments.protocol import Answer, Environment, Score, Step
 from muarl.errors import SetupError, SpecError, ToolServerError
 from muarl.messages import Message, ToolCall, ToolSpec
@@ -21,13 +21,15 @@ from muarl.seeds import derive_seed
 from muarl.spec import DomainSpec, Located, TaskSpec
 from muarl.spec.environment import ENVIRONMENT, GymnasiumSpec
 
-Given = TypeVar("Given")
-
 ACT = "act"
 """The tool that takes an action, where actions are calls."""
 
 _SEEDS = 2**31
 """Seeds are below: more than that some generators do not take."""
+
+
+_CLOSE_S = 10.0
+"""Seconds that it may take to close."""
 
 
 class GymnasiumEnvironments:
@@ -89,12 +91,15 @@ class GymnasiumEnvironments:
 
     @asynccontextmanager
     async def environment(self, task: Mapping[str, Any]) -> AsyncIterator[Environment]:
-        env = await _in_thread(self._made)
+        env = await beside(self._made)
         try:
             yield GymnasiumEnvironment(env, self._spec, task["seed"])
         finally:
             if callable(close := getattr(env, "close", None)):
-                await _in_thread(close)
+                with anyio.move_on_after(_CLOSE_S, shield=True) as closing:  # a cut-off one as well
+                    await beside(close)
+                if closing.cancelled_caught:
+                    raise ToolServerError(f"the environment was not closed within {_CLOSE_S:g} s")
 
     def _made(self) -> Any:
         arguments = self._spec.arguments
@@ -126,7 +131,7 @@ class GymnasiumEnvironment:
         self._earned = 0.0
 
     async def open(self) -> Step:
-        given = await _in_thread(lambda: self._env.reset(seed=self._seed))
+        given = await beside(lambda: self._env.reset(seed=self._seed))
         if not isinstance(given, tuple) or len(given) != 2:
             raise ToolServerError(
                 f"the environment's reset returned {_shape(given)}; expected (observation, info)"
@@ -192,7 +197,7 @@ class GymnasiumEnvironment:
         return said
 
     async def _step(self, action: Any) -> Step:
-        given = await _in_thread(lambda: self._env.step(action))
+        given = await beside(lambda: self._env.step(action))
         if not isinstance(given, tuple) or len(given) != 5:
             raise ToolServerError(
                 f"the environment's step returned {_shape(given)}; expected (observation, reward, "
@@ -220,13 +225,3 @@ def _text(observation: Any, of: str) -> str:
 
 def _shape(given: Any) -> str:
     return f"{len(given)} values" if isinstance(given, tuple) else type(given).__name__
-
-
-async def _in_thread(function: Callable[[], Given]) -> Given:
-    """Run what may take long beside the dialogues; a deadline leaves it to itself."""
-
-    def contained() -> Given:
-        with as_exceptions():
-            return function()
-
-    return await to_thread.run_sync(contained, abandon_on_cancel=True)

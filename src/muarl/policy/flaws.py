@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from msgspec import MsgspecError, msgpack
+
 from muarl.authors import blame
 from muarl.errors import PolicyError
+from muarl.messages import Message
 from muarl.policy.protocol import GenerateRequest, Generation, Policy
+from muarl.record import Usage
 
 _MAX_PADDING = 1024
 """Models have embeddings for more ids than their tokenizer knows; by far not for so many more."""
@@ -72,6 +76,7 @@ def _flaws(generation: Generation, request: GenerateRequest, vocab_size: int) ->
         yield f"returned a log-prob of {max(logprobs):g}; no probability is above 1"
     yield from _of_the_end(generation, request)
     yield from _of_versions(generation)
+    yield from _of_what_was_written(generation)
 
 
 def _of_the_end(generation: Generation, request: GenerateRequest) -> Iterator[str]:
@@ -101,3 +106,23 @@ def _of_versions(generation: Generation) -> Iterator[str]:
     inside = range(1, len(generation.token_ids))
     if starts != sorted(set(starts)) or any(start not in inside for start in starts):
         yield f"says that its weights changed at tokens {starts} of {len(generation.token_ids)}"
+
+
+def _of_what_was_written(generation: Generation) -> Iterator[str]:
+    """Of a message that comes as one: in another form it would make a record that nobody can read."""
+    for what, given, form in (
+        ("message", generation.message, Message),
+        ("usage", generation.usage, Usage),
+    ):
+        if given is None:
+            continue
+        if not isinstance(given, form):
+            yield f"returned a {what} that is none: it is a {type(given).__name__}"
+        try:
+            msgpack.decode(msgpack.encode(given), type=form)
+        except UnicodeEncodeError:  # half a character: the journal knows what to do
+            continue
+        except (MsgspecError, TypeError, ValueError, OverflowError) as error:
+            yield f"returned a {what} that is none: {error}"
+    if generation.message is not None and generation.message.role != "assistant":
+        yield f"returned a message of role {generation.message.role!r}; expected 'assistant'"

@@ -117,7 +117,8 @@ async def run_groups(
     Raises:
         FaultRateError: The fuse blew. Live dialogues are cancelled; final episodes are journaled.
         RecordError: The journal could not be written.
-        BaseExceptionGroup: Several things went wrong at once; a single exception comes bare.
+        BaseExceptionGroup: Several things went wrong at once; a single one, or the same several times, comes
+            bare.
     """
     admission = Admission(
         keys,
@@ -160,8 +161,11 @@ async def run_groups(
 
 
 def _single(problems: BaseExceptionGroup) -> BaseException:
+    """The one that went wrong, or all; what dialogues that began together met alike is one."""
     problem: BaseException = problems
-    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+    while isinstance(problem, BaseExceptionGroup):
+        if len({(type(one), str(one)) for one in problem.exceptions}) > 1:
+            break
         problem = problem.exceptions[0]
     return problem
 

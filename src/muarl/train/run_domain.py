@@ -35,14 +35,13 @@ async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
     """Load a run's domain, and try once whatever all of the run's dialogues need.
 
     Tasks are generated, the tool server is started and ended, the users and the expert are made; none
-    of them speaks. An agent's own loop is imported.
+    of them speaks.
 
     Raises:
         SpecError: Run file, domain or tasks have to be mended.
         ToolServerError: The tool server does not start.
         SetupError: The key of the user's endpoint is not set.
     """
-    loop_of(run)
     domain = load_domain_of(run)
     refuse_unfit(run, domain)
     for one in domain.members:
@@ -54,10 +53,13 @@ async def ready_domain(run: Located[RunSpec]) -> AnyDomain:
 def refuse_unfit(run: Located[RunSpec], domain: AnyDomain) -> None:
     """Refuse a domain that is sound by itself, but not for this run; no tool server is started.
 
+    An agent's own loop is imported.
+
     Raises:
-        SpecError: Run file, domain or tasks have to be mended.
+        SpecError: Run file, domain, tasks or loop have to be mended.
         SetupError: The key of the user's endpoint is not set.
     """
+    loop_of(run)
     evaluated = _unseen_tasks(run, run.spec, ("eval", "split"), domain)
     if (choosing := validated(run.spec)) is not None:
         _unseen_tasks(run, choosing, ("grpo", "validation", "split"), domain)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from msgspec import MsgspecError, msgpack
+
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import MuarlError, PluginError, UserError
 from muarl.json_values import json_problem
@@ -108,6 +110,12 @@ class _Hers:
             raise UserError(f"{self._whose}: text and act of what {method} returned must be text")
         if problem := json_problem({"text": reply.text, "act": reply.act}):
             raise UserError(f"{self._whose}: what {method} returned is no text: {problem}")
+        try:  # a record with another in it would be read by nobody
+            msgpack.decode(msgpack.encode(reply), type=UserReply)
+        except (MsgspecError, TypeError, ValueError, OverflowError) as error:
+            raise UserError(
+                f"{self._whose}: what {method} returned is no UserReply: {error}"
+            ) from error
         return reply
 
     def _fault(self, method: str, error: BaseException) -> UserError:
