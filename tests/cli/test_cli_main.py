@@ -80,6 +80,29 @@ def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.startswith("muarl: unknown verb 'zzz'; verbs: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["report", "RUN", "--overwrte"],
+            "unrecognized arguments: --overwrte; did you mean '--overwrite'?",
+        ),
+        (["export", "RUN", "--out=x", "--phse=train"], "--phse=train; did you mean '--phase'?"),
+        (
+            ["train", "a.yaml", "--resme", "b.yaml"],
+            "unrecognized arguments: --resme b.yaml; did you mean '--resume'?",
+        ),
+        (["report", "RUN", "--zzzzzzzz"], "unrecognized arguments: --zzzzzzzz"),
+        (["top", "RUN", "another"], "unrecognized arguments: another"),
+    ],
+)
+def test_an_unknown_option_is_told_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
 def test_wrong_usage_of_a_verb_exits_with_2(
     verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
