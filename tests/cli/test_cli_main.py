@@ -94,9 +94,17 @@ def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[st
         ),
         (["report", "RUN", "--zzzzzzzz"], "unrecognized arguments: --zzzzzzzz"),
         (["top", "RUN", "another"], "unrecognized arguments: another"),
+        (["view", "RUN", "--port", "x"], "--port: must be a whole number from 0 to 65535, got 'x'"),
+        (
+            ["serve", "D", "--http", "-1"],
+            "--http: must be a whole number from 0 to 65535, got '-1'",
+        ),
+        (["rollout", "--expert", "--episodes", "x"], "--episodes: must be a whole number, got 'x'"),
+        (["export", "RUN", "--min-reward", "x"], "--min-reward: must be a number, got 'x'"),
+        (["play", "D", "--seed", "1.5"], "--seed: must be a whole number, got '1.5'"),
     ],
 )
-def test_an_unknown_option_is_told_with_the_nearest(
+def test_what_cannot_be_read_is_told_with_what_could(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert cli.main(arguments) == 2
