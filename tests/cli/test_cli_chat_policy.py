@@ -118,6 +118,11 @@ def test_several_calls_of_one_message_are_made_in_order(
         ("[1, 2]", "arguments are no JSON object"),
         ("", "order_id"),
         ('{"order_id": 5}', "order_id"),
+        ('{"order_id": ' + "[" * 100_000, "arguments are no JSON"),
+        ('{"order_id": ' + "[" * 500 + "]" * 500 + "}", "nested deeper"),
+        ('{"order_id": NaN}', "nan"),
+        ('{"order_id": ' + "9" * 5000 + "}", "arguments are no JSON"),
+        ('{"order_id": "\\ud800"}', "surrogate"),
     ],
 )
 def test_malformed_arguments_are_the_models_mistake(

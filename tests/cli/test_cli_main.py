@@ -80,6 +80,37 @@ def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.startswith("muarl: unknown verb 'zzz'; verbs: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["report", "RUN", "--overwrte"],
+            "unrecognized arguments: --overwrte; did you mean '--overwrite'?",
+        ),
+        (["export", "RUN", "--out=x", "--phse=train"], "--phse=train; did you mean '--phase'?"),
+        (
+            ["train", "a.yaml", "--resme", "b.yaml"],
+            "unrecognized arguments: --resme b.yaml; did you mean '--resume'?",
+        ),
+        (["report", "RUN", "--zzzzzzzz"], "unrecognized arguments: --zzzzzzzz"),
+        (["top", "RUN", "another"], "unrecognized arguments: another"),
+        (["view", "RUN", "--port", "x"], "--port: must be a whole number from 0 to 65535, got 'x'"),
+        (
+            ["serve", "D", "--http", "-1"],
+            "--http: must be a whole number from 0 to 65535, got '-1'",
+        ),
+        (["rollout", "--expert", "--episodes", "x"], "--episodes: must be a whole number, got 'x'"),
+        (["export", "RUN", "--min-reward", "x"], "--min-reward: must be a number, got 'x'"),
+        (["play", "D", "--seed", "1.5"], "--seed: must be a whole number, got '1.5'"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_what_could(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
 def test_wrong_usage_of_a_verb_exits_with_2(
     verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -17,6 +18,8 @@ from muarl.cli import report as report_verb
 from muarl.errors import MuarlError, RecordError, SetupError
 from muarl.report import write_report
 from muarl.report.inline import inline_json
+from muarl.report.page import about
+from muarl.report.run_folder import read_run_folder
 
 HOSTILE = (
     "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
@@ -195,3 +198,20 @@ def test_several_runs_need_a_place_and_one_run_is_not_two(run, tmp_path):
         write_report([run, run])
     with pytest.raises(RecordError, match="given twice"):
         write_report([run, run], tmp_path / "twice.html")
+
+
+def test_a_run_that_was_copied_began_when_its_log_says(tmp_path):
+    folder = make_run(tmp_path / "run", iterations=1, tasks=2, group=1)
+    (folder / "versions.json").write_text("{}")
+    begun = {"at": "2026-01-07T10:15:02.114Z", "event": "run_begins"}
+    (folder / "log.jsonl").write_text(json.dumps(begun) + "\n{torn")
+    assert about(read_run_folder(folder), "")["when"] == "2026-01-07 10:15 UTC"
+
+
+@pytest.mark.parametrize("line", ["", "{torn", "[1]", '{"at": 3}', '{"at": "yesterday"}', "\udcff"])
+def test_a_log_that_says_no_time_is_passed_over(tmp_path, line):
+    folder = make_run(tmp_path / "run", iterations=1, tasks=2, group=1)
+    (folder / "versions.json").write_text("{}")
+    (folder / "log.jsonl").write_bytes(line.encode("utf-8", "surrogateescape"))
+    os.utime(folder / "spec.resolved.yaml", (0, 0))
+    assert about(read_run_folder(folder), "")["when"] == "1970-01-01 00:00 UTC"

@@ -494,6 +494,25 @@ def test_several_runs_are_drawn_over_each_other_and_read_one_by_one(tmp_path):
     assert seen["sections"] == 3
 
 
+def test_a_run_has_one_colour_in_all_charts_though_another_has_nothing_to_draw(tmp_path):
+    require_chromium()
+    folders = [
+        make_run(tmp_path / name, iterations=n, tasks=2, group=2)
+        for name, n in (("played", 0), ("trained", 2))
+    ]
+
+    async def go() -> list[list[str]]:
+        page_file = write_report(folders, tmp_path / "runs.html")
+        async with chromium_page(page_file.as_uri()) as page:
+            await until_there(page, "[data-ready]")
+            return await page.ask(
+                "['#runs .evals .swatch path', '#runs figure .swatch path', '#runs figure .chart path.line']"
+                ".map(of => [...new Set([...document.querySelectorAll(of)].map(path => path.classList[1]))])"
+            )
+
+    assert anyio.run(go) == [["c0", "c1"], ["c1"], ["c1"]]
+
+
 def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
     require_chromium()
     folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)

@@ -138,11 +138,14 @@ def _dispatch(verb: str, rest: list[str]) -> int:
         ) from missing
 
 
-def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
+def _parsed(parser: VerbParser, rest: list[str]) -> argparse.Namespace:
     """The arguments of a verb; several files may stand before, between and after its options."""
     # Intermixed, argparse forgets what `--` says of the words after it.
     intermixed = parser.get_default("files_anywhere") and "--" not in rest
-    args = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
+    parse = parser.parse_known_intermixed_args if intermixed else parser.parse_known_args
+    args, unknown = parse(rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{parser.option_like(unknown)}")
     given = vars(args)
     if given.get("resume") and given.get("overwrite"):
         parser.error("--resume goes on with what --overwrite removes; give one of them")
@@ -155,7 +158,7 @@ def _module(verb: str) -> Verb:
     return module
 
 
-def parser_of(verb: str) -> argparse.ArgumentParser:
+def parser_of(verb: str) -> VerbParser:
     """What reads a verb's arguments."""
     module = _module(verb)
     parser = VerbParser(
@@ -178,10 +181,15 @@ def parser_of_all() -> argparse.ArgumentParser:
 
 
 class VerbParser(argparse.ArgumentParser):
-    """Prints so that a terminal obeys nothing of what was typed."""
+    """Prints so that a terminal obeys nothing of what was typed, and knows its options."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)
+
+    def option_like(self, words: Sequence[str]) -> str:
+        """What the first of `words` that looks like an option may have meant, for a message."""
+        word = next((word for word in words if word.startswith("--")), "")
+        return did_you_mean(word.partition("=")[0], self._option_string_actions)
 
 
 def _report(error: BaseException) -> int:

@@ -153,13 +153,36 @@ def add_otel(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def whole(text: str) -> int:
+    """Read a whole number.
+
+    Raises:
+        ArgumentTypeError: It is none; argparse prints it.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
+
+
+def port(text: str) -> int:
+    """Read a port to listen on; 0 is a free one.
+
+    Raises:
+        ArgumentTypeError: There is none of that number; argparse prints it.
+    """
+    if not (text.isascii() and text.isdigit()) or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
 def positive(text: str) -> int:
     """Read a number of at least 1.
 
     Raises:
         ArgumentTypeError: It is less; argparse prints it.
     """
-    number = int(text)
+    number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
     return number
@@ -171,7 +194,10 @@ def finite(text: str) -> float:
     Raises:
         ArgumentTypeError: It is infinite or none; argparse prints it.
     """
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"must be a finite number, got {text}")
     return number
@@ -191,7 +217,7 @@ def seed(text: str) -> int:
     Raises:
         ArgumentTypeError: It is beyond them; argparse prints it.
     """
-    number = int(text)
+    number = whole(text)
     try:
         return TypeAdapter(Seed).validate_python(number)
     except ValidationError:

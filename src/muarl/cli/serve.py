@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from muarl.cli._answer import answer, lent_stdout
+from muarl.cli._arguments import port
 from muarl.errors import SetupError
 
 if TYPE_CHECKING:
@@ -38,20 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("domain", type=Path, metavar="DOMAIN", help="a domain's folder or file")
     parser.add_argument("--task", metavar="ID", help="over the world of this task")
     parser.add_argument(
-        "--http", type=_port, metavar="PORT", help="streamable HTTP on the loopback; 0: a free port"
+        "--http", type=port, metavar="PORT", help="streamable HTTP on the loopback; 0: a free port"
     )
-
-
-def _port(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a number from 0 to 65535, got {text!r}"
-        ) from None
-    if not 0 <= number < 65_536:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 65535, got {text}")
-    return number
 
 
 def run(args: argparse.Namespace) -> int:

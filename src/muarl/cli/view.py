@@ -12,26 +12,20 @@ from pathlib import Path
 from urllib.parse import quote
 
 from muarl.cli._answer import answer
+from muarl.cli._arguments import port
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument(
-        "--port", type=_port, default=0, metavar="PORT", help="to listen on (default: a free one)"
+        "--port", type=port, default=0, metavar="PORT", help="to listen on (default: a free one)"
     )
     parser.add_argument(
         "--episode",
         metavar="KEY",
         help="open this one, such as train/3/cancel-017/0",
     )
-
-
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65_536:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 65535, got {text}")
-    return number
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from muarl.http.chat_client import (
     ChatReply,
     strip_reasoning,
 )
+from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall
 from muarl.policy.protocol import GenerateRequest, Generation
 from muarl.policy.spoken import as_sampled
@@ -144,8 +145,10 @@ def _call(made: ChatCall, call_id: str) -> ToolCall:
     name, text = made.function.name, made.function.arguments
     try:
         arguments = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return ToolCall(call_id, name, error=f"arguments are no JSON: {error}", raw=text)
     if not isinstance(arguments, dict):
         return ToolCall(call_id, name, error="arguments are no JSON object", raw=text)
+    if problem := json_problem(arguments):
+        return ToolCall(call_id, name, error=f"wrong arguments: {problem}", raw=text)
     return ToolCall(call_id, name, arguments)

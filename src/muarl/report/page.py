@@ -34,7 +34,15 @@ _SCRIPTS = (
 )  # fmt: skip
 _GENERATOR = b'<meta name="generator" content="muarl">'
 _HEAD_BYTES = 1000  # the page's first lines, before any text of a run
-_WHEN_KEYS = ("started", "started_at", "created", "created_at", "time", "date")
+
+
+_LOG_LINE = 100_000  # bytes, beyond any line that a log begins with
+
+
+class _Begun(msgspec.Struct):
+    """The first line of a run's log; its times are in UTC."""
+
+    at: datetime
 
 
 def write_report(
@@ -188,12 +196,14 @@ def _engine(spec: dict[str, Any]) -> str:
 
 
 def _when(folder: RunFolder) -> str:
-    """When the run began by its own account, or when its spec was written."""
-    for key in _WHEN_KEYS:
-        if key in folder.versions:
-            return _plain_text(folder.versions[key])
-    written = datetime.fromtimestamp((folder.path / "spec.resolved.yaml").stat().st_mtime, UTC)
-    return written.strftime("%Y-%m-%d %H:%M UTC")
+    """When the run began by its log; where that says nothing, when its spec was written."""
+    try:
+        with (folder.path / "log.jsonl").open("rb") as log:
+            begun = msgspec.json.decode(log.readline(_LOG_LINE), type=_Begun).at
+    except (OSError, msgspec.MsgspecError):
+        spec = folder.path / "spec.resolved.yaml"
+        begun = datetime.fromtimestamp(spec.stat().st_mtime, UTC)
+    return begun.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _plain_text(value: Any) -> str:

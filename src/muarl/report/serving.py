@@ -150,7 +150,8 @@ class _View:
         limit = min(_whole(asked.pop("limit", "200"), "limit"), _MOST_ROWS)
         query = _query(asked)
         total, rows = await anyio.to_thread.run_sync(self._index.find, query, offset, limit)
-        return _json({"total": total, "rows": rows})
+        facets = await anyio.to_thread.run_sync(self._index.facets)
+        return _json({"total": total, "of": facets["total"], "rows": rows})
 
     async def _episode(self, request: web.Request) -> web.Response:
         if not (key := request.query.get("id", "")):

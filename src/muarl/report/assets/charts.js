@@ -60,12 +60,14 @@ function yAxis(chart, values) {
 /**
  * A chart as a figure.
  *
- * chart: { title, note, xs, xName, series: [{ name, values, low, high }], format, domain, log,
- *          fromZero, stacked }. Values may be missing: a gap. Returns null when all are.
+ * chart: { title, note, xs, xName, series: [{ name, values, low, high, colour }], format, domain, log,
+ *          fromZero, stacked }. Values may be missing: a gap. Returns null when all are. Colours are numbers,
+ *          by default those of the series that have values, in order.
  */
 function lineChart(chart, cursor) {
-  const series = chart.series.filter((one) => one.values.some(isNumber)).slice(0, MOST_SERIES);
-  const left = chart.series.filter((one) => one.values.some(isNumber)).length - series.length;
+  const known = chart.series.filter((one) => one.values.some(isNumber));
+  const series = known.slice(0, MOST_SERIES).map((one, i) => ({ colour: i, ...one }));
+  const left = known.length - series.length;
   if (!series.length) return null;
   const format = chart.format || number;
   const bounds = series.flatMap((one) => [one.values, one.low || [], one.high || []].flat()).filter(isNumber);
@@ -86,15 +88,15 @@ function lineChart(chart, cursor) {
   for (const tick of niceTicks(first, last, 6).filter(Number.isInteger)) {
     svg.append(s("text", { class: "tick", x: x(tick), y: HEIGHT - 7, "text-anchor": "middle" }, number(tick)));
   }
-  svg.append(...(chart.stacked ? stack(series, xs, x, y) : series.flatMap((one, i) => curve(one, i, xs, x, y))));
+  svg.append(...(chart.stacked ? stack(series, xs, x, y) : series.flatMap((one) => curve(one, xs, x, y))));
 
   const rule = s("line", { class: "rule", y1: TOP, y2: HEIGHT - BOTTOM });
-  const dots = series.map((one, i) => s("circle", { class: `dot c${i % 8}`, r: 3.2 }));
+  const dots = series.map((one) => s("circle", { class: `dot c${one.colour % 8}`, r: 3.2 }));
   svg.append(rule, ...(chart.stacked ? [] : dots));
   const place = h("span", { class: "at" });
   const readings = series.map(() => h("b"));
   const legend = h("div", { class: "legend" }, series.map((one, i) => h("span", { class: "key" },
-    swatch(i, chart.stacked), one.name && `${one.name} `, readings[i])));
+    swatch(one.colour, chart.stacked), one.name && `${one.name} `, readings[i])));
 
   const show = (value) => {
     const index = value === null ? xs.length - 1 : xs.indexOf(value);
@@ -163,7 +165,8 @@ function pathOf(xs, values, x, y) {
   return path;
 }
 
-function curve(one, index, xs, x, y) {
+function curve(one, xs, x, y) {
+  const index = one.colour;
   const parts = [];
   if (one.low && one.high) {
     const known = xs.map((_, i) => i).filter((i) => isNumber(one.low[i]) && isNumber(one.high[i]));
@@ -185,7 +188,7 @@ function curve(one, index, xs, x, y) {
 
 function stack(series, xs, x, y) {
   let floor = xs.map(() => 0);
-  return series.map((one, index) => {
+  return series.map((one) => {
     const top = floor.map((base, i) => base + (isNumber(one.values[i]) ? one.values[i] : 0));
     const base = floor;
     floor = top;
@@ -193,7 +196,7 @@ function stack(series, xs, x, y) {
     const across = xs.length > 1 ? xs.map((value, i) => [x(value), i]) : [[x(xs[0]) - BAR / 2, 0], [x(xs[0]) + BAR / 2, 0]];
     const there = across.map(([at, i]) => `${at.toFixed(1)} ${y(top[i]).toFixed(1)}`);
     const back = across.map(([at, i]) => `${at.toFixed(1)} ${y(base[i]).toFixed(1)}`).reverse();
-    return s("path", { class: `area a${index % 8}`, d: `M${there.concat(back).join("L")}Z` });
+    return s("path", { class: `area a${one.colour % 8}`, d: `M${there.concat(back).join("L")}Z` });
   });
 }
 

@@ -36,7 +36,7 @@ function embeddedSource(run, at) {
     if (words.length) await readTexts(tell);
     const key = JSON.stringify(query);
     if (found.key !== key) found = { key, numbers: sorted(all.filter(test(query, words)), query.order) };
-    return { total: found.numbers.length, rows: found.numbers.slice(offset, offset + limit).map(rowAt) };
+    return { total: found.numbers.length, of: all.length, rows: found.numbers.slice(offset, offset + limit).map(rowAt) };
   };
   const test = (query, words) => {
     const tests = ["phase", "verdict", "outcome", "persona", "user"].filter((key) => query[key] !== "").map((key) => {

@@ -7,7 +7,7 @@ const VERDICT_NAMES = { passed: "1: passed", failed: "below 1: failed", fault: "
 const ABOVE_NAMES = { above: "better than its group", below: "worse than its group", level: "as its group" };
 const ORDERS = { "": "as they are read", longest: "longest first", shortest: "shortest first", worst: "lowest reward first", above: "best against its group", below: "worst against its group" };
 
-/** source: { facets, find(query, offset, limit), open(id), note }, the last three as promises. */
+/** source: { facets, find(query, offset, limit), open(id), note }; find gives rows, how many fit (total) and of how many. */
 function episodesSection(source, name) {
   const section = h("section", { id: "episodes", "data-run": name }, h("h2", {}, "Episodes"));
   if (!source.facets.total) {
@@ -94,7 +94,7 @@ function episodesSection(source, name) {
       list.append(h("li", { class: "morerows" }, h("button", { type: "button", class: "row", on: { click: () => refresh(state.rows.length) } }, `${number(Math.min(left, ROWS_AT_ONCE))} more of ${number(left)}`)));
     }
     if (!found.total) list.append(h("li", { class: "none" }, "Nothing fits these filters. ", h("button", { type: "button", class: "small", on: { click: reset } }, "Take them away")));
-    count.textContent = `${number(found.total)} of ${number(source.facets.total)} episodes`;
+    count.textContent = `${number(found.total)} of ${number(found.of)} episodes`;
   };
   list.addEventListener("keydown", (event) => {
     const direction = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -126,7 +126,8 @@ function episodesSection(source, name) {
   // What is packed in the page lies behind this script.
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
-  addEventListener("hashchange", () => {
+  const follow = () => {
+    if (!section.isConnected) return removeEventListener("hashchange", follow);  // it was drawn anew
     const given = readLink();
     if (!given || (given.run !== null && given.run !== name)) return;
     Object.assign(state.query, EMPTY_QUERY, given.query);
@@ -135,7 +136,8 @@ function episodesSection(source, name) {
     if (!given.open) return;
     Object.assign(state, { open: given.open, beside: given.beside });
     show(false);
-  });
+  };
+  addEventListener("hashchange", follow);
   return section;
 }
 

@@ -64,11 +64,11 @@ function comparedCharts(runs) {
   const cursor = makeCursor();
   const validations = runs.map((data) => new Map(data.validations.map((line) => [line.iteration - 1, interval(line.success)?.value])));
   const validation = { title: "Validation success", format: percent, tickFormat: shortPercent, domain: [0, 1],
-    series: runs.map((data, i) => ({ name: data.run.name, values: xs.map((x) => validations[i].get(x) ?? null) })) };
+    series: runs.map((data, i) => ({ name: data.run.name, colour: i, values: xs.map((x) => validations[i].get(x) ?? null) })) };
   const at = (i, key) => xs.map((x) => lines[i].get(x)?.[key] ?? null);
   const values = (curve, i) => (curve.of ? xs.map((x) => (lines[i].has(x) ? curve.of(lines[i].get(x)) ?? null : null)) : at(i, curve.key));
   const band = (curve, i) => (curve.low && runs.length <= MOST_BANDS ? { low: at(i, curve.low), high: at(i, curve.high) } : {});
-  const charts = CURVES.map((curve) => ({ ...curve, series: runs.map((data, i) => ({ name: data.run.name, values: values(curve, i), ...band(curve, i) })) }));
+  const charts = CURVES.map((curve) => ({ ...curve, series: runs.map((data, i) => ({ name: data.run.name, colour: i, values: values(curve, i), ...band(curve, i) })) }));
   return [charts[0], validation, ...charts.slice(1)].map((chart) => lineChart({ ...chart, xs, xName: "iteration" }, cursor)).filter(Boolean);
 }
 

@@ -16,6 +16,7 @@ function viewMasthead({ run }) {
 /** Draw the episodes once there are some; then say what came since. */
 async function follow() {
   let drawn = null;
+  const enough = Object.values(readLink()?.query || {}).some(Boolean) ? Infinity : ENOUGH;  // what a link looks for may be read last
   const news = h("div", { class: "news", role: "status" });
   const draw = (facets) => {
     drawn = facets;
@@ -27,7 +28,7 @@ async function follow() {
       const { facets, progress, problem } = await ask("run");
       const isWhole = progress >= 1;
       if (problem) news.replaceChildren(h("p", { class: "notices" }, problem));
-      if (!drawn && (isWhole || facets.total >= ENOUGH)) draw(facets);
+      if (!drawn && (isWhole || facets.total >= enough)) draw(facets);
       else if (drawn && !drawn.total && facets.total) draw(facets);
       else if (!drawn) main.replaceChildren(h("p", { class: "empty", role: "status" }, `Reading the journal: ${percent(progress)}`));
       const more = drawn ? facets.total - drawn.total : 0;
