@@ -296,9 +296,15 @@ class Dialogue:
 
     def _record(self, generation: Generation) -> Turn:
         message = self._side.read(generation, turn=len(self._log.turns))
-        sample, start, end = self._side.keep(generation)
+        return self._begin_turn(message, self._side.keep(generation), generation)
+
+    def _begin_turn(
+        self, message: Message, where: tuple[int, int, int], generation: Generation
+    ) -> Turn:
+        """The turn of a message whose tokens are at `where`: sample, first and one past the last."""
         if generation.usage is not None:
-            self._elsewhere, sample, start, end = True, 0, 0, 0
+            self._elsewhere, where = True, (0, 0, 0)
+        sample, start, end = where
         turn = Turn(
             message=message,
             sample=sample,

@@ -330,16 +330,8 @@ class LedDialogue(Dialogue):
         except BaseException:  # cancelled perhaps, by a client that hung up, and will ask again
             self._threads.take_back(thread)
             raise
-        message, sample, start, end = thread.keep(generation, turn=number)
-        turn = Turn(
-            message=message,
-            sample=sample,
-            start=start,
-            end=end,
-            finish_reason=generation.finish_reason,
-            policy_version=generation.policy_version,
-        )
-        self._log.turns.append(turn)
+        message, where = thread.keep(generation, turn=number)
+        turn = self._begin_turn(message, where, generation)
         if generation.finish_reason == "length":
             self._domain.cut_short(self._world, message)
             by_context = room <= limits.max_tokens
@@ -408,8 +400,9 @@ class LedDialogue(Dialogue):
 
     def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
         episode = super()._episode(outcome, error)
-        episode.samples = self._threads.samples
-        episode.forks = self._threads.forks
+        if not self._elsewhere:
+            episode.samples = self._threads.samples
+            episode.forks = self._threads.forks
         episode.notes = self._notes
         return episode
 

@@ -60,7 +60,7 @@ class Thread:
         self.is_asked = False
         return bool(self.history)
 
-    def keep(self, generation: Generation, *, turn: int) -> tuple[Message, int, int, int]:
+    def keep(self, generation: Generation, *, turn: int) -> tuple[Message, tuple[int, int, int]]:
         """Take what was sampled.
 
         Returns:
@@ -70,7 +70,7 @@ class Thread:
         where = self._side.keep(generation)
         self.history = (*self.history, message)
         self.is_asked = False
-        return message, *where
+        return message, where
 
 
 class Threads:

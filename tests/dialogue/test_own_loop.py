@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from dialogue_kit import (
     Sampler,
@@ -28,7 +29,7 @@ from muarl.errors import PolicyError
 from muarl.messages import Message, ToolSpec
 from muarl.own_loop import AgentContext, DialogueOver
 from muarl.policy import GenerateRequest, Generation
-from muarl.record import Outcome
+from muarl.record import Outcome, Usage
 from muarl.record.codec import decode_episode, encode_episode
 
 PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
@@ -328,3 +329,24 @@ async def test_the_end_inside_a_task_group_of_the_agents_own_is_the_end(domain: 
 
     episode = await led(domain, grouped, says(PUT, "Done."), ["note it"]).run()
     assert (episode.outcome, episode.reward) == (Outcome.COMPLETED, 1.0)
+
+
+@pytest.mark.anyio
+async def test_what_a_model_behind_an_endpoint_took_is_in_the_record(domain: Domain) -> None:
+    """Its tokens are unknown, so none are learned from, whoever leads the dialogue."""
+
+    class Endpoint:
+        policy_version = 0
+
+        def __init__(self) -> None:
+            self._says = says("Hello?", "Bye.")
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            made = await self._says.generate(request)
+            return msgspec.structs.replace(made, usage=Usage("gpt", 12, 3))
+
+    episode = await led(domain, plain, Endpoint(), ["note it", "yes"]).run()
+    assert [turn.usage for turn in episode.turns] == [Usage("gpt", 12, 3)] * 2
+    assert [sample.token_ids for sample in episode.samples] == [[]]
+    assert episode.forks == 0
+    assert decode_episode(encode_episode(episode)) == episode
