@@ -58,6 +58,11 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return Message("tool", text, tool_call_id=self.call_id, name=called or self.name)
 
 
+def error_result(call: ToolCall, text: str) -> ToolResult:
+    """The answer to a call that went wrong."""
+    return ToolResult(call.id, call.name, text, is_error=True)
+
+
 class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     """A tool as its server describes it; `parameters` is the server's JSON Schema, untouched."""
 

@@ -29,7 +29,7 @@ from muarl.authors import RAISED, blame, let_others_pass
 from muarl.dialogue import Dialogue
 from muarl.errors import AgentError, EpisodeError, SetupError
 from muarl.json_values import json_problem
-from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
+from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, error_result
 from muarl.offer import Offer
 from muarl.own_calls import OwnCalls
 from muarl.own_forms import check_asked, check_call, check_text, checked
@@ -37,7 +37,6 @@ from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
 from muarl.tools import ToolSession
-from muarl.tools.session import error_result
 
 if TYPE_CHECKING:
     from muarl.gateway.server import Endpoint, Gateway

@@ -11,6 +11,8 @@ A process that was started by itself is the only rank, `ALONE`, and says nothing
 from __future__ import annotations
 
 import os
+import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,6 +26,8 @@ from muarl.record.sample import Sample
 _PATIENCE = timedelta(days=30)
 """A rank may wait long for another's dialogues. Who has died is found out otherwise: see
 `muarl.train.peers`."""
+_GLOO_THREADS = 2
+"""That run a group's collectives, if nobody says otherwise."""
 
 
 class Ranks:
@@ -144,4 +148,22 @@ def joined() -> Iterator[Ranks]:
     dist.init_process_group(backend, timeout=_PATIENCE)
     yield Ranks(dist.get_rank(), dist.get_world_size())
     # Not after an error: whoever waits for this rank shall see that its connections are closed.
+    _leave_no_tensor_to_gloo()
     dist.destroy_process_group()
+
+
+def _leave_no_tensor_to_gloo() -> None:
+    """Return when gloo's threads hold no tensor any more.
+
+    A thread says that its collective is done before it lets go of the tensor. Letting go of one that
+    Python made needs the interpreter; where that is ending already, the process aborts ("terminate called
+    without an active exception"). Destroying the group waits for the threads only if nothing else holds
+    the group, and a model in pieces does.
+    """
+    for _ in range(_GLOO_THREADS):  # each may be late with its own
+        tensor = torch.zeros(1)
+        is_held = weakref.ref(tensor)
+        dist.all_reduce(tensor)
+        del tensor
+        while is_held() is not None:
+            time.sleep(0.001)  # the thread gets the interpreter meanwhile

@@ -13,14 +13,14 @@ import anyio.lowlevel
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import EpisodeError, PluginError, ToolServerError
 from muarl.json_values import json_problem
-from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.messages import ToolCall, ToolResult, ToolSpec, error_result
 from muarl.spec.plugged import PluggedToolServer as Named
 from muarl.tools.carrier import Carrier, Limits
 from muarl.tools.plugin import ToolServerPlugin
 from muarl.tools.protocol import ToolServer, ToolSession, sharing
 from muarl.tools.results import cut
 from muarl.tools.sdk_logs import CrashLog
-from muarl.tools.session import error_result, offered, unknown_tool
+from muarl.tools.session import offered, unknown_tool
 from muarl.world import World
 
 

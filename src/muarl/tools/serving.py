@@ -26,9 +26,8 @@ from mcp_types import (
 
 from muarl.errors import ToolServerError
 from muarl.json_values import json_problem
-from muarl.messages import ToolCall, ToolSpec
+from muarl.messages import ToolCall, ToolSpec, error_result
 from muarl.tools.protocol import ToolSession
-from muarl.tools.session import error_result
 from muarl.version import __version__
 
 OpenTools = Callable[[], AbstractAsyncContextManager[ToolSession]]

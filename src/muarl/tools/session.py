@@ -35,7 +35,7 @@ from pydantic import ValidationError
 
 from muarl.authors import MAX_CHARS, blame
 from muarl.errors import ToolServerError, did_you_mean
-from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.messages import ToolCall, ToolResult, ToolSpec, error_result
 from muarl.spec.tools import StateSpec
 from muarl.tools.carrier import Carrier
 from muarl.tools.results import cut, error_text, is_crash, result_text
@@ -240,11 +240,6 @@ def _request(call: ToolCall) -> CallToolRequest:
     )
     request.model_dump_json()
     return request
-
-
-def error_result(call: ToolCall, text: str) -> ToolResult:
-    """The answer to a call that went wrong."""
-    return ToolResult(call.id, call.name, text, is_error=True)
 
 
 def unknown_tool(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolResult:

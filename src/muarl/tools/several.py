@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import structs
 
 from muarl.errors import ToolServerError
-from muarl.messages import ToolCall, ToolResult, ToolSpec
+from muarl.messages import ToolCall, ToolResult, ToolSpec, error_result
 from muarl.tools.protocol import ToolServer, ToolSession, sharing
-from muarl.tools.session import error_result, unknown_tool
+from muarl.tools.session import unknown_tool
 from muarl.world import World
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
