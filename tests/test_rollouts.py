@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import anyio
@@ -11,6 +12,7 @@ from dialogue_kit import called, ids_of, renderer, write_notes
 import muarl
 from muarl import AgentContext, Rollouts, SetupError, SpecError
 from muarl.domain import Domain, load_domain
+from muarl.policy import GenerateRequest, Generation
 from muarl.record import Outcome, read_journal
 from muarl.spec.run import RolloutSpec
 from muarl.testing import ScriptedPolicy
@@ -82,6 +84,37 @@ async def test_leaving_the_block_leaves_no_dialogue_alive(domain: Domain) -> Non
         while them.num_live < 3:
             await anyio.lowlevel.checkpoint()
     assert ended == ["note-1"] * 3
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_whoever_cancels_the_dialogues_task_ends_that_dialogue_alone(
+    domain: Domain, anyio_backend: str
+) -> None:
+    """A policy here; a user's, a tool's and a predicate's code run in the same task."""
+    scripted = says("hello", *["Done."] * 9)
+
+    class Suicidal:
+        policy_version = 0
+        asked = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            self.asked += 1
+            task = asyncio.current_task()
+            if self.asked == 1 and task is not None:
+                task.cancel()
+                await asyncio.sleep(60)
+            return await scripted.generate(request)
+
+    limits = LIMITS.model_copy(update={"attempts": 1, "max_fault_rate": 1.0})
+    with anyio.fail_after(20):
+        async with Rollouts(
+            domain, Suicidal(), renderer(), group_size=3, limits=limits
+        ) as rollouts:
+            (group,) = [group async for group in rollouts]
+    (bad,) = [episode for episode in group.episodes if episode.outcome.is_fault]
+    assert len(group.episodes) == 3
+    assert "something in the dialogue cancelled its task: CancelledError" in (bad.error or "")
+    assert "test_rollouts.py:" in (bad.error or "")
 
 
 @pytest.mark.anyio

@@ -24,6 +24,7 @@ Invariants, each with a property test:
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -34,6 +35,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from muarl.authors import blame, is_cancelled_around
 from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
 from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
@@ -62,6 +64,14 @@ ReadLoad = Callable[[], EngineLoad | None]
 
 FaultEpisode = Callable[[EpisodePlan, EpisodeError], Episode]
 """The episode of a dialogue that was cut off from outside."""
+
+
+async def _take_back_cancellation() -> None:
+    """Go on, though code in the dialogue cancelled its task; unless asyncio ends, and cancels all."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+    await anyio.lowlevel.checkpoint()  # raises then: who opened the round was cancelled as well
 
 
 def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
@@ -344,6 +354,12 @@ class _Shell:
             with anyio.move_on_after(self._deadline_s):
                 return await self._run_dialogue(plan)
             return self._fault_episode(plan, EpisodeTimeout("dialogue", self._deadline_s))
+        except asyncio.CancelledError as error:
+            if is_cancelled_around():
+                raise
+            await _take_back_cancellation()
+            said = f"something in the dialogue cancelled its task: {blame(error)}"
+            return self._fault_episode(plan, EpisodeError(said))
         finally:
             self.num_live -= 1
 
