@@ -277,7 +277,7 @@ def test_a_users_sampler_that_says_other_log_probs_than_her_trainer_raises_an_al
         return tokens, [value - 0.3 for value in logprobs]
 
     monkeypatch.setattr(Engine, "_draw", off)
-    hers = {**HERS, "cold_start": FAST, "grpo": {"max_mismatch": 0.04}}
+    hers = {**HERS, "cold_start": FAST, "grpo": {**HERS["grpo"], "max_mismatch": 0.04}}
     once = {**SHORT["grpo"], "iterations": 1, "max_mismatch": 1.0}
     run_file = write_shop(tmp_path, user=UNGUARDED, user_model=hers, grpo=once)
     (line,) = carry_out(run_file, tmp_path / "out")
