@@ -99,7 +99,7 @@ def figures_of(learned: Learned, spec: UpdateSpec, *, key: str = "grpo") -> dict
         key: Where that stands in the run's spec; alarms name it.
     """
     found, alarms = learned.mismatch, []
-    rejected = sum(u.mismatch is not None and u.mismatch.rejected == 1 for u in learned.updates)
+    rejected = sum(not u.num_tokens for u in learned.updates)
     if rejected:
         alarms.append(
             f"{rejected} of {len(learned.updates)} updates learned nothing: {key}.correction rejected every "
