@@ -53,7 +53,9 @@ async def test_what_it_does_wrong_is_a_fault_of_its_own_and_says_what_L2(
 @pytest.mark.anyio
 async def test_one_that_hangs_is_left_at_its_deadline(tmp_path: Path) -> None:
     let_go = tmp_path / "let-go"
-    waits = f"while not __import__('os').path.exists({str(let_go)!r}): __import__('time').sleep(0.05)"
+    waits = (
+        f"while not __import__('os').path.exists({str(let_go)!r}): __import__('time').sleep(0.05)"
+    )
     file = write_walk(tmp_path, WALK.replace(STEP, f"{waits}\n        {STEP}"))
     file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 0.5, "))
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from short_run import write_run
+from short_run import ready_model, write_run
 
 from muarl.errors import TrainError
 from muarl.scheduler.rounds import StopSignal
@@ -30,9 +30,10 @@ class Notes(Silent):
 def supervised(folder: Path, **keys: Any) -> tuple[list[dict[str, Any]], list[str]]:
     run_file = write_run(
         folder,
-        cold_start={"episodes": 12, "warmup_steps": 2, "schedule": "cosine", **keys},
+        cold_start={"lr": 1e-2, "episodes": 12, "warmup_steps": 2, "schedule": "cosine", **keys},
         grpo=None,
         eval={"episodes": 1, "temperatures": [0.0]},
+        model=ready_model(),
     )
     located, notes = load_run(run_file), Notes()
     out = RunFolder.create(folder / "out", located.spec, resume=False, overwrite=False)
