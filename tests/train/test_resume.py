@@ -23,7 +23,7 @@ from muarl.spec import load_run
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 
-COLD = {"lr": 1e-2, "episodes": 24, "steps": 6, "tokens_per_step": 256}
+COLD = {"lr": 8e-3, "episodes": 24, "steps": 6, "tokens_per_step": 256}
 
 
 @pytest.fixture(scope="module")
