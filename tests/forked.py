@@ -87,9 +87,7 @@ def _import_what_is_slow() -> None:
     import muarl.data.proof
     import muarl.train.loop  # noqa: F401
 
-    # No fork looks through what was imported for garbage. Thawed at the end, as triton wants.
-    gc.freeze()
-    atexit.register(gc.unfreeze)
+    gc.freeze()  # no fork looks through what was imported for garbage
 
 
 def _answer_requests() -> int:
@@ -116,6 +114,15 @@ def _answer_requests() -> int:
 
 
 def _run(command: list[str], folder: str) -> int:
+    """Carry it out, and leave to the end of the process what takes no time."""
+    try:
+        return _exit_code(command, folder)
+    finally:
+        # Verbs thaw what they froze, so that triton calls nothing leaked: 1.5 s for forty lines less.
+        atexit.unregister(gc.unfreeze)
+
+
+def _exit_code(command: list[str], folder: str) -> int:
     os.chdir(folder)
     is_module = command[0] == "-m"
     what, *arguments = command[is_module:]
