@@ -128,7 +128,7 @@ def test_all_pieces_at_once_run_and_show_in_the_log(tmp_path: Path) -> None:
         "drop": ["void_turns"],
         "weight_decay": 0.01,
     }
-    rounds = carry_out(write_run(tmp_path, grpo=grpo, model=ready_model()), tmp_path / "out")
+    rounds = carry_out(write_run(tmp_path, grpo=grpo), tmp_path / "out")
     assert [line["iteration"] for line in rounds] == [0, 1]
     for line in rounds:
         assert line["trained_tokens"] > 0
@@ -249,6 +249,7 @@ def test_dynamic_sampling_ends_where_no_task_teaches_and_says_so(
     grpo = {
         "iterations": 1,
         "tasks_per_iteration": 2,
+        "lr": 3e-3,
         "dynamic_sampling": {"max_rounds": 2},
     }
     rollout = {**SHORT["rollout"], "max_tokens": 1, "context_tokens": 1000}

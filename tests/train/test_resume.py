@@ -70,7 +70,7 @@ def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_pa
 
 
 def test_ctrl_c_drains_saves_and_exits_with_130(tmp_path: Path) -> None:
-    grpo = {"iterations": 500, "tasks_per_iteration": 4}
+    grpo = {"iterations": 500, "tasks_per_iteration": 4, "lr": 3e-3}
     run_file = write_run(tmp_path, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     command = [sys.executable, "-m", "muarl.cli", "train", str(run_file), "--out", str(out)]
@@ -133,7 +133,7 @@ def tear(folder: Path) -> None:
 def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
     gone: bool, tmp_path: Path
 ) -> None:
-    grpo = {"iterations": 1, "tasks_per_iteration": 4}
+    grpo = {"iterations": 1, "tasks_per_iteration": 4, "lr": 3e-3}
     run_file = write_run(tmp_path, cold_start=COLD, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     break_off(run_file, out, "evaluate cold, T=1", 4)
@@ -189,7 +189,7 @@ def load_checkpoint_weights(out: Path) -> str:
 def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
     counters: dict[str, object], tmp_path: Path
 ) -> None:
-    grpo = {"iterations": 1, "tasks_per_iteration": 4}
+    grpo = {"iterations": 1, "tasks_per_iteration": 4, "lr": 3e-3}
     run_file = write_run(tmp_path, cold_start=COLD, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     break_off(run_file, out, "cold start", 6)
@@ -234,7 +234,8 @@ def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path
 
 
 def test_L9_a_resumed_curriculum_draws_the_tasks_that_it_would_have_drawn(tmp_path: Path) -> None:
-    grpo = {"iterations": 2, "tasks_per_iteration": 2, "curriculum": {"half": {"by": "kind"}}}
+    grpo = {"iterations": 2, "tasks_per_iteration": 2, "lr": 3e-3}
+    grpo["curriculum"] = {"half": {"by": "kind"}}
     evaluated = {"episodes": 1, "temperatures": [1.0]}
     run_file = write_run(tmp_path, grpo=grpo, eval=evaluated, model=ready_model())
     _, unbroken = carry_out(run_file, tmp_path / "whole")
