@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -71,14 +71,18 @@ class AgentContext:
     """What an agent has of one dialogue. May be used by several tasks of its own at once.
 
     Attributes:
-        task: What is to be done. An agent in production does not know it: use it to tell tasks apart.
         opening: The domain's rules as a system message, where it has any, and the user's first message.
     """
 
     def __init__(self, dialogue: LedDialogue, opening: Sequence[Message], task: TaskSpec) -> None:
         self._dialogue = dialogue
-        self.task = task
+        self._task = task
         self.opening = tuple(opening)
+
+    @cached_property
+    def task(self) -> TaskSpec:
+        """What is to be done, as a copy. An agent in production does not know it: tell tasks apart by it."""
+        return self._task.model_copy(deep=True)
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
