@@ -281,6 +281,32 @@ async def test_a_client_that_hangs_up_cancels_down_to_the_engine_and_may_ask_aga
     assert (episode.forks, len(episode.samples)) == (0, 1)
 
 
+async def test_what_a_client_did_not_wait_for_was_no_turn(notes: Domain) -> None:
+    """A client with less patience than the engine needs tries again: that is no cap of the policy's."""
+    stuck = Stuck()
+
+    class Policy:
+        policy_version = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            return await (stuck if stuck.asked < 3 else says("hello")).generate(request)
+
+    async def agent(context: AgentContext) -> None:
+        async with wire(await context.endpoint()) as client:
+            for number in range(3):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.chat, HELLO)
+                    await stuck.until(asked=number + 1)
+                    tasks.cancel_scope.cancel()
+                await stuck.until(cancelled=number + 1)
+            assert (await client.chat(HELLO)).status == 200
+            assert (await client.chat(HELLO)).code == "dialogue_over"
+
+    with anyio.fail_after(60):
+        episode = await led(notes, agent, Policy(), max_turns=1).run()
+    assert (episode.outcome, len(episode.turns)) == (Outcome.TRUNCATED_TURNS, 1)
+
+
 async def test_a_dialogue_that_is_cut_off_cancels_its_requests(notes: Domain) -> None:
     policy = Stuck()
 
