@@ -165,7 +165,8 @@ class Gateway:
 
     async def _mcp(self, request: web.Request, guest: Guest) -> web.StreamResponse:
         with guest.at_work():
-            return await mcp.answer(request, await self._body(request), guest.line, self._port)
+            body = await self._body(request)
+            return await guest.to_its_end(mcp.answer(request, body, guest.line, self._port))
 
     async def _body(self, request: web.Request) -> bytes:
         with anyio.move_on_after(self._body_s):
