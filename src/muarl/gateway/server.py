@@ -118,6 +118,8 @@ class Gateway:
                 raise SetupError(self._held_up)
 
     def _is_held_up(self, where: str) -> None:
+        if self._held_up:
+            return
         self._held_up = (
             f"the agent holds up all dialogues{where}: its client is not async, and waits in the event loop "
             "for an answer that comes out of the same loop. Use the client's async form (AsyncOpenAI, "
