@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
+import anyio.from_thread
+import anyio.to_thread
+import httpx2
 import pytest
 from dialogue_kit import led, says
 from gateway_kit import Answer, Wire, as_chat, wire
@@ -455,6 +459,51 @@ async def test_the_users_leaving_reaches_an_agent_that_is_told_of_it_by_the_cont
 
     episode = await led(notes, agent, says("hello"), ["note it"]).run()
     assert (episode.outcome, seen[0].status) == (Outcome.COMPLETED, 410)
+
+
+def by_urllib(url: str, headers: dict[str, str]) -> None:
+    asked = urllib.request.Request(url, headers=headers)
+    urllib.request.urlopen(asked).read()
+
+
+def by_httpx(url: str, headers: dict[str, str]) -> None:
+    httpx2.get(url, headers=headers, timeout=600)
+
+
+@pytest.mark.parametrize("ask", [by_urllib, by_httpx])
+@pytest.mark.parametrize("swallows", [False, True])
+async def test_a_client_that_is_not_async_does_not_wait_for_itself_for_ever(
+    notes: Domain, ask: Any, swallows: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(context: AgentContext) -> None:
+        endpoint = await context.endpoint()
+        try:
+            ask(f"{endpoint.url}/models", endpoint.headers)
+        except Exception:
+            if not swallows:
+                raise
+
+    with pytest.raises(SetupError, match=r"test_safety\.py:\d+, in by_.*is not async.*in a thread"):
+        await led(notes, agent, says()).run()
+    assert caplog.text.count("holds up all dialogues") == 1
+
+
+async def test_an_agent_that_is_not_async_runs_in_a_thread(notes: Domain) -> None:
+    def serve(context: AgentContext, endpoint: Endpoint) -> None:
+        text = context.opening[-1].content
+        while True:
+            body = {"model": "policy", "messages": [{"role": "user", "content": text}]}
+            url = f"{endpoint.url}/chat/completions"
+            answer = httpx2.post(url, json=body, headers=endpoint.headers, timeout=60).json()
+            said = answer["choices"][0]["message"]["content"]
+            text = anyio.from_thread.run(context.tell_user, said).content
+
+    async def agent(context: AgentContext) -> None:
+        await anyio.to_thread.run_sync(serve, context, await context.endpoint())
+
+    episode = await led(notes, agent, says("hello", "there"), ["note it", "yes"]).run()
+    assert (episode.outcome, episode.error) == (Outcome.COMPLETED, None)
+    assert len(episode.turns) == 2
 
 
 def test_trio_is_told_what_to_do(notes: Domain) -> None:
