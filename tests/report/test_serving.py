@@ -99,7 +99,7 @@ def test_odd_requests_are_refused_and_the_next_is_answered(run, asked):
             port = int(ask.address.split(":")[2].split("/")[0])
             async with await anyio.connect_tcp("127.0.0.1", port) as stream:
                 await stream.send(asked.replace(b"PORT", str(port).encode()))
-                with anyio.fail_after(10):
+                with anyio.fail_after(60):
                     answer = await stream.receive()
             assert answer.split(b" ")[1] in (b"400", b"403", b"404", b"405", b"421"), answer
             assert (await ask("run"))[0] == 200
@@ -297,7 +297,7 @@ def test_a_damaged_journal_is_told_and_what_is_sound_is_served(tmp_path):
 
     async def go() -> None:
         async with open_view(run) as address, aiohttp.ClientSession() as session:
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while True:
                     async with session.get(address + "run") as answer:
                         found = await answer.json()
