@@ -185,6 +185,17 @@ def test_episodes_are_found_by(run, tmp_path, asked, holds):
     index.close()
 
 
+def test_a_task_is_found_whatever_the_case_of_its_letters(tmp_path):
+    maker = EpisodeMaker(make_tokenizer(tmp_path / "tokenizer.json"), 0, " \u00c9T\u00c9")
+    with JournalWriter(tmp_path / "episodes.journal") as journal:
+        journal.append(maker.make("train", 0, 1, 0, 0.5))
+    index = EpisodeIndex(tmp_path / "episodes.journal", tmp_path / "index")
+    assert index.refresh()
+    for task in ("\u00e9t\u00e9", "\u00c9T\u00c9", "Cancel-001"):
+        assert index.find(Query(task=task), 0, 10)[0] == 1
+    index.close()
+
+
 def test_orders_and_pages_of_what_is_found(run, tmp_path):
     index = EpisodeIndex(run / "episodes.journal", tmp_path / "index")
     while index.refresh():
