@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+import sys
+import threading
 import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +25,7 @@ from muarl import DialogueOver, SetupError
 from muarl.domain import Domain
 from muarl.errors import PolicyError
 from muarl.gateway.guest import MOST_AT_ONCE
+from muarl.gateway.held_up import _read_in
 from muarl.gateway.server import Endpoint, Gateway
 from muarl.http.listening import listening
 from muarl.own_loop import AgentContext
@@ -486,6 +490,27 @@ async def test_a_client_that_is_not_async_does_not_wait_for_itself_for_ever(
     with pytest.raises(SetupError, match=r"test_safety\.py:\d+, in by_.*is not async.*in a thread"):
         await led(notes, agent, says()).run()
     assert caplog.text.count("holds up all dialogues") == 1
+
+
+@pytest.mark.parametrize(("timeout", "is_found"), [(0.0, False), (None, True), (600.0, True)])
+def test_only_a_read_that_waits_holds_up_the_loop(timeout: float | None, is_found: bool) -> None:
+    """asyncio reads from its clients' sockets too, and a look may come at that moment again and again."""
+
+    class Reader:
+        def __init__(self, one: socket.socket) -> None:
+            self._sock = one
+
+        def read(self) -> bool:
+            frame = sys._current_frames()[threading.get_ident()]
+            return _read_in(frame, port) is not None or not self._sock.recv
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.settimeout(timeout)
+            assert Reader(client).read() is is_found
+            port += 1
+            assert not Reader(client).read()
 
 
 async def test_an_agent_that_is_not_async_runs_in_a_thread(notes: Domain) -> None:

@@ -66,11 +66,11 @@ def _read_in(frame: FrameType | None, port: int) -> tuple[socket.socket, int] | 
     """The socket that a frame reads from, and at which instruction, if a port of ours is its other end.
 
     `http.client` (and so requests) and httpcore (and so httpx, openai) both read in a method of an object whose
-    socket is `_sock`.
+    socket is `_sock`. So do transports of asyncio, whose sockets never wait: those have a timeout of zero.
     """
     reads = frame is not None and {"recv", "recv_into"} & {*frame.f_code.co_names}
     read = getattr(frame.f_locals.get("self"), "_sock", None) if frame and reads else None
-    if frame is None or not isinstance(read, socket.socket):
+    if frame is None or not isinstance(read, socket.socket) or read.gettimeout() == 0:
         return None
     try:
         return (read, frame.f_lasti) if read.getpeername()[1:2] == (port,) else None
