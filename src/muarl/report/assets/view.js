@@ -34,7 +34,7 @@ async function follow() {
       const more = drawn ? facets.total - drawn.total : 0;
       if (more > 0 && !problem) {
         news.replaceChildren(h("p", { class: "note" }, isWhole ? `${number(more)} more episodes. ` : `Still reading the journal: ${percent(progress)}. ${number(more)} more episodes. `,
-          h("button", { type: "button", class: "small", on: { click: () => draw(facets) } }, "Show them")));
+          h("button", { type: "button", class: "small", on: { click: () => { draw(facets); main.focus(); } } }, "Show them")));
       }
     } catch (error) {
       news.replaceChildren(h("p", { class: "notices" }, error.message));
