@@ -9,7 +9,6 @@ from msgspec import MsgspecError, msgpack
 
 from muarl.authors import blame
 from muarl.errors import PolicyError
-from muarl.json_values import json_problem
 from muarl.messages import Message
 from muarl.policy.protocol import GenerateRequest, Generation, Policy, VersionSwitch
 from muarl.record import Usage
@@ -129,8 +128,5 @@ def _of_what_was_written(generation: Generation) -> Iterator[str]:
             continue
         except (MsgspecError, TypeError, ValueError, OverflowError) as error:
             yield f"returned a {what} that is none: {error}"
-    for call in generation.message.tool_calls if generation.message is not None else ():
-        if problem := json_problem(call.arguments):
-            yield f"returned a call of {call.name[:80]!r} whose arguments are no JSON: {problem}"
     if generation.message is not None and generation.message.role != "assistant":
         yield f"returned a message of role {generation.message.role!r}; expected 'assistant'"

@@ -13,6 +13,7 @@ from msgspec import msgpack, structs
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import EpisodeError, MuarlError, PluginError, PolicyError, WeightSyncError
+from muarl.json_values import json_problem
 from muarl.messages import Message
 from muarl.policy.flaws import flaw_of
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation, Loaded, Policy
@@ -140,7 +141,7 @@ class OpenedPolicy:
     async def generate(self, request: GenerateRequest) -> Generation:
         try:
             generation = await self._policy.generate(request)
-            flaw = flaw_of(generation, request, self._vocab_size)
+            flaw = flaw_of(generation, request, self._vocab_size) or _odd_call(generation)
         except EpisodeError:
             raise
         except RAISED as error:  # boundary: the package raises anything
@@ -188,3 +189,11 @@ class OpenedPolicy:
             raise WeightSyncError(
                 f"{self._whose} was given version {version} of the weights, and says that it has {has}"
             )
+
+
+def _odd_call(generation: Generation) -> str:
+    """What is wrong with a call that a package's code made, and no model wrote; "" for nothing."""
+    for call in generation.message.tool_calls if generation.message is not None else ():
+        if problem := json_problem(call.arguments):
+            return f"returned a call of {call.name[:80]!r} whose arguments are no JSON: {problem}"
+    return ""
