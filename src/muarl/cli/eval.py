@@ -118,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
             plan={"policy": os.path.realpath(args.model)},
             reads=[args.model, *files_of_run(located)],
             content=anyio.run(content_of_run, domain, located),
+            resumable=False,
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):

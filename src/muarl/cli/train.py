@@ -9,6 +9,7 @@ ends at once; what was journaled is still there.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _again(args: argparse.Namespace, out: Path, ranks: Ranks) -> str:
-    command = f"train {as_typed(args)} --out {out} --resume"
+    command = f"train {as_typed(args)} --out {shlex.quote(str(out))} --resume"
     return f"muarl {command}" if ranks.alone else f"torchrun ... -m muarl.cli {command}"
 
 
