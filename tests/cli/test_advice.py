@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -66,8 +67,14 @@ def test_a_training_that_was_stopped_goes_on_with_the_command_it_prints(
     assert ending.code == 130, ending.lines
     (advice,) = [line for line in ending.lines if line.startswith("stopped; ")]
     command = shlex.split(advice.removeprefix("stopped; go on with: muarl "))
-    again = muarl(*command)
-    assert (again.code, again.out) == (0, f"{spaced}\n"), again.lines
+    again = muarl(*command, "--json")
+    assert again.code == 0, again.lines
+    said = json.loads(again.out)  # and it says with --json what eval would say
+    assert (said["run"], said["iterations"]) == (str(spaced), 1)
+    assert "do_nothing" in {floor["name"] for floor in said["floors"]}
+    of = [(each["phase"], each["temperature"]) for each in said["evaluations"]]
+    assert of == [("cold", 1.0), ("final", 1.0)]
+    assert all(each["n"] == 6 and "value" in each["success"] for each in said["evaluations"])
 
 
 @pytest.mark.parametrize(

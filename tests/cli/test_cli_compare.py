@@ -76,6 +76,18 @@ def write(folder: Path, episodes: list[Episode]) -> None:
             journal.append(episode)
 
 
+def test_what_was_played_otherwise_is_said_in_words(muarl: InProcess, make: Make) -> None:
+    one, other = make("one", 0), make("other", 7, phase="eval:final:T1")
+    (line,) = [
+        line
+        for line in muarl("compare", one, other).out.splitlines()
+        if "was played otherwise" in line
+    ]
+    assert "temperature is 1.0, and there not set" in line, line
+    assert "->" not in line
+    assert "None" not in line
+
+
 def test_two_runs_are_compared_task_by_task(muarl: InProcess, make: Make) -> None:
     one, other = make("one", 0), make("other", 7)
     ending = muarl("compare", one, other)
