@@ -214,7 +214,9 @@ def test_nothing_is_replaced_that_was_not_meant_to_be(muarl: InProcess, rollout:
     (scored / "thesis.tex").write_text("x")
     for flags in ((), ("--overwrite",)):
         ending = muarl("score", rollout, *flags)
-        ending.refuses(1, f"{scored} is not a folder with spec.resolved.yaml, so it is not replaced")
+        ending.refuses(
+            1, f"{scored} is not a folder with spec.resolved.yaml, so it is not replaced"
+        )
     assert [path.name for path in scored.iterdir()] == ["thesis.tex"]
     shutil.rmtree(scored)
     assert muarl("score", rollout).code == 0
