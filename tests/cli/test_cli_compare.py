@@ -123,7 +123,7 @@ def test_runs_that_differ_in_the_seed_alone_are_trainings_of_one_kind(
     ending = muarl("compare", *low, *high)
     assert ending.code == 0, ending.lines
     assert "over 3 training seeds, from 0.000 to 0.250" in ending.out
-    assert "rollout.max_turns: 24 -> 23" in ending.out
+    assert "rollout.max_turns is 23, and there 24" in ending.out
     found = json.loads(muarl("compare", *low, *high, "--json").out)
     assert [kind["seeds"] for kind in found["kinds"]] == [[0, 1, 2], [5, 6]]
     (difference,) = found["differences"]

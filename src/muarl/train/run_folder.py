@@ -47,6 +47,7 @@ from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.learned import FILE as LEARNED
 from muarl.record.learned import LearnedLine, append_learned
+from muarl.record.odd_files import refuse_odd_files
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
 from muarl.train.batch_log import BatchLog
@@ -154,6 +155,7 @@ class RunFolder:
             RecordError: Its metrics are damaged, or a run is writing there.
         """
         folder = cls(path)
+        refuse_odd_files(path)
         with _usable(path):
             if not folder.spec.exists():
                 return folder._begin(spec, dict(plan or {}), content, resume=resume)
@@ -325,6 +327,7 @@ class RunFolder:
         Raises:
             RecordError: A line that is not the last is damaged.
         """
+        refuse_odd_files(self.path)
         if not self.metrics.exists():
             return
         # What follows the last line's end is empty, or a line cut off while it was written.

@@ -20,6 +20,7 @@ from muarl.evaluate.sides import Kind, Place, Side, Task
 from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
 from muarl.record import TRAIN, Episode, StoredEpisodes
+from muarl.record.odd_files import refuse_odd_files
 from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.grid import sides_of
 from muarl.train.run_folder import RunFolder
@@ -148,6 +149,7 @@ def what_changed(sides: Iterable[StoredSide], one: str, other: str) -> str:
 
 def _of_run(run: Path, phases: Sequence[str]) -> Iterator[StoredSide]:
     folder = RunFolder(run)
+    refuse_odd_files(run)
     if not folder.journal.is_file():
         raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
     if not folder.spec.is_file():
