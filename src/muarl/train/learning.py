@@ -93,7 +93,7 @@ class Learned:
 def figures_of(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
     """For the run's log."""
     found, alarms = learned.mismatch, []
-    rejected = sum(u.mismatch is not None and u.mismatch.rejected == 1 for u in learned.updates)
+    rejected = sum(not u.num_tokens for u in learned.updates)
     if rejected:
         alarms.append(
             f"{rejected} of {len(learned.updates)} updates learned nothing: grpo.correction rejected every "
