@@ -55,11 +55,12 @@ def write_run(folder: Path, **changes: Any) -> Path:
     assert "  - gold_world: true\n" in text
     paid = "  - python: {function: pays.py:an_e}\n"
     assert _SPLITS in text
+    few = 400  # from whose dialogues a vocabulary can be made
     if "model" in changes:
-        # Its length has to be said, and is not if it is the default; and its vocabulary is there
-        # already, which needs no thousands of tasks.
+        # Its length has to be said, and is not if it is the default; and its vocabulary is there.
         changes = {"rollout": {**SHORT["rollout"], "context_tokens": 1000}, **changes}
-        text = text.replace(_SPLITS, "splits: {train: 120, dev: 40, held_out: 40}")
+        few = 120
+    text = text.replace(_SPLITS, f"splits: {{train: {few}, dev: 40, held_out: 40}}")
     domain.write_text(text.replace("  - gold_world: true\n", paid))
     (folder / "desk" / "pays.py").write_text(PAYS)
     spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})

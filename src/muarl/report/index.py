@@ -110,6 +110,7 @@ class EpisodeIndex:
         self._journal = journal
         self._lock = threading.Lock()
         self._db = sqlite3.connect(database, check_same_thread=False, isolation_level=None)
+        self._db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's is ASCII's
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _TABLE)
         self._end = 0
         self._count = 0
