@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
@@ -32,7 +33,7 @@ from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, error_result
 from muarl.offer import Offer
 from muarl.own_calls import OwnCalls
-from muarl.own_forms import check_asked, check_call, check_text, checked
+from muarl.own_forms import check_asked, check_call, check_text, checked, kind_of
 from muarl.own_task import OwnTask
 from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
@@ -210,7 +211,10 @@ class LedDialogue(Dialogue):
 
     async def _lead(self) -> None:
         try:
-            await self._loop(AgentContext(self, self._log.history, self._task))
+            led = self._loop(AgentContext(self, self._log.history, self._task))
+            if not isawaitable(led):
+                raise TypeError(f"expected an async function of a context; it gave {kind_of(led)}")
+            await led
         except RAISED as error:
             if self._is_known(error):
                 return

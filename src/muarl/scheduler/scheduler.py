@@ -36,7 +36,7 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from muarl.authors import blame, is_cancelled_around
-from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
+from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError, SetupError
 from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group, GroupSource
@@ -49,6 +49,10 @@ from muarl.scheduler.window import PERIOD_S, Window
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
 
+HAVE_ENDED = (
+    "these rollouts have ended, for their block was left; iterate over them within it. Episodes that were "
+    "final by then are in the journal, if they were given one (journal=PATH)"
+)
 _AT_A_STROKE = 64
 """So many dialogues are started in a row; a start costs as much as a turn, and thousands in a row
 would stop all who talk for seconds."""
@@ -195,6 +199,8 @@ class Groups:
             return await self._receive.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
+        except anyio.ClosedResourceError:
+            raise SetupError(HAVE_ENDED) from None
 
     def stop_admitting(self) -> None:
         """Drain: start nothing more, let live dialogues finish, end after the last whole group."""
