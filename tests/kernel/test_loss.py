@@ -188,6 +188,14 @@ def test_totals_count_what_happened() -> None:
     assert totals.kl == pytest.approx(math.exp(-0.5) + 0.5 - 1)
 
 
+def test_totals_are_of_the_tokens_that_count() -> None:
+    kept = Token(0, -0.5, -1.0, 2.0, -1.0, 0.5, 1.0, 1.0)
+    rejected = Token(0, -0.1, -9.0, 1.0, -3.0, 2.0, 0.0, 1.0)
+    spec = GrpoSpec(kl_coef=0.1)
+    assert run([kept, rejected], spec)[2] == run([kept], spec)[2]
+    assert run([rejected], spec)[2] == LossTotals()
+
+
 @given(st.integers(1, LONG // 5 - 1), st.sampled_from(list(PIECES)))
 def test_parts_add_up_to_the_whole(cut: int, name: str) -> None:
     spec, rows = GrpoSpec(**PIECES[name]), tokens(seed=3)

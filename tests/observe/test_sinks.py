@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from muarl.errors import SetupError
 from muarl.figures import Figures
 from muarl.observe.sinks import Sinks
+from muarl.observe.sinks.apart import SinkApart
 from muarl.observe.sinks.sink import figures_of
 from muarl.spec.sinks import SinkSpec
 from muarl.train.run_folder import RunFolder
@@ -208,6 +210,97 @@ def test_a_sink_that_raises_is_told_no_more_and_the_run_goes_on(
         "the sink 'tensorboard' is told no more: the service is gone"
     ]
     assert len(list(run.lines())) == len(LINES)
+
+
+class Slow:
+    """A sink that takes nothing before the run has gone on.
+
+    Args:
+        taken: What it was told.
+        released: Before that it waits.
+    """
+
+    def __init__(self, taken: list[Any], released: threading.Event) -> None:
+        self.taken = taken
+        self.released = released
+
+    def write(self, figures: Figures) -> None:
+        assert self.released.wait(5), "the run waits for its sink"
+        self.taken.append(figures.at)
+
+    def rewind(self, kept: list[Figures]) -> None:
+        self.taken.clear()
+
+    def close(self) -> None:
+        self.taken.append("closed")
+
+
+def test_a_slow_sink_holds_no_run_up_and_gets_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Any] = []
+    released = threading.Event()
+    monkeypatch.setattr(Sinks, "_opened", lambda self, spec: Slow(taken, released))
+    run = RunFolder(tmp_path)
+    with Sinks([spec("tensorboard")], tmp_path, {}) as opened:
+        run.sinks = opened
+        for number in range(3):
+            run.log(**iteration(number, 0.5))
+        assert taken == []
+        released.set()
+    assert taken == [0, 1, 2, "closed"]
+
+
+def test_a_sink_that_hangs_does_not_keep_a_run_from_ending(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    never = threading.Event()
+    sink = SinkApart("mine", lambda: Slow([], never), patience_s=0.1)
+    sink.open()
+    sink.tell(lambda slow: slow.write(Figures("iteration", 0, {})))
+    with caplog.at_level(logging.WARNING, logger="muarl"):
+        sink.close()
+    assert "the sink 'mine' has taken nothing for 0 s: the run ends without it" in caplog.text
+    never.set()
+
+
+def test_a_sink_is_opened_told_and_closed_in_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection to SQLite, for one, is of the thread that opened it."""
+
+    class Kept:
+        def __init__(self) -> None:
+            self.database = sqlite3.connect(":memory:")
+
+        def write(self, figures: Figures) -> None:
+            self.database.execute("select 1")
+
+        def rewind(self, kept: list[Figures]) -> None:
+            self.database.execute("select 1")
+
+        def close(self) -> None:
+            self.database.close()
+
+    monkeypatch.setattr(Sinks, "_opened", lambda self, spec: Kept())
+    write_lines(tmp_path, ["tensorboard"], LINES)
+    assert caplog.text == ""
+
+
+def test_a_sink_that_would_end_the_process_ends_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def leave(*_: Any) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(Broken, "write", leave)
+    monkeypatch.setattr(Sinks, "_opened", lambda self, spec: Broken())
+    run = write_lines(tmp_path, ["tensorboard"], LINES)
+    assert "the sink 'tensorboard' is told no more: SystemExit: 3" in caplog.text
+    assert len(list(run.lines())) == len(LINES)
+    monkeypatch.setattr(Sinks, "_opened", leave)
+    with pytest.raises(SetupError, match="cannot be opened: SystemExit: 3"):
+        write_lines(tmp_path, ["tensorboard"], LINES)
 
 
 def test_a_sink_that_cannot_be_opened_refuses_the_run(

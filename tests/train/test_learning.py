@@ -104,7 +104,11 @@ def test_an_update_of_which_all_is_rejected_moves_nothing_and_is_an_alarm() -> N
     learned = pupil.learn(1.0, -1.0, iteration=1)
     assert pupil.moved(before) == 0.0
     assert pupil.trainer.num_updates == made
-    (alarm,) = (a for a in figures_of(learned, pupil.spec)["alarms"] if "rejected" in a)
+    figures = figures_of(learned, pupil.spec)
+    assert figures["trained_tokens"] == 0
+    assert figures["importance_rejected"] == 1
+    assert not figures.keys() & {"loss", "entropy", "ratio_max", "clip_fraction", "grad_norm"}
+    (alarm,) = (a for a in figures["alarms"] if "rejected" in a)
     assert alarm.startswith("1 of 1 updates learned nothing: grpo.correction rejected every token")
 
 

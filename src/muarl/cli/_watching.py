@@ -74,9 +74,6 @@ def watched(
         observation = Observation(*others, secrets=secrets)
         progress: Progress = Silent()
         if shown:
-            if spec.sinks:
-                sinks = Sinks(spec.sinks, folder.path, spec.model_dump(mode="json"))
-                folder.sinks = stack.enter_context(sinks)
             course = Course(observation.counters)
             stack.enter_context(written(course, folder.path))
             progress = stack.enter_context(display(course))
@@ -89,7 +86,8 @@ def watched(
             log.say("spec_changed", changes=folder.changed)
             progress.note(f"the run goes on with {'; '.join(folder.changed)}")
         try:
-            yield observation, progress
+            with _told(folder, spec, shown):  # whatever a sink says at its end is heard, too
+                yield observation, progress
         except BaseException as error:
             leaves = list(_leaves(error))
             stopped = any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
@@ -102,6 +100,16 @@ def watched(
             )
             raise
         log.say("run_ends", **observation.counters.snapshot().figures())
+
+
+@contextmanager
+def _told(folder: RunFolder, spec: RunSpec, shown: bool) -> Iterator[None]:
+    """The run's sinks are told of its metrics."""
+    if not shown or not spec.sinks:
+        yield
+        return
+    with Sinks(spec.sinks, folder.path, spec.model_dump(mode="json")) as folder.sinks:
+        yield
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from muarl.spec.grpo import UpdateSpec
 
 @dataclass(slots=True)
 class LossTotals:
-    """Sums and extremes over tokens; those of micro-batches merge into those of an update.
+    """Sums and extremes over the tokens that count; those of micro-batches merge into those of an update.
 
     Attributes:
-        num_tokens: Sampled tokens.
+        num_tokens: Sampled tokens that have a share in the loss: a rejected one is in nothing here.
         ratio: Sum of ratios.
         ratio_max: Largest ratio.
         clipped_low: Tokens whose ratio was too low to earn gradient.
@@ -118,17 +118,23 @@ def grpo_loss(
         loss = loss - spec.entropy_coef * entropy
     with torch.no_grad():
         low, high = 1 - spec.clip_low, 1 + spec.clip_high
+        ratio, advantages = ratio[kept], terms.advantages[kept]
         totals = LossTotals(
             num_tokens=len(ratio),
             ratio=ratio.sum().item(),
-            ratio_max=ratio.max().item(),
-            clipped_low=int(((ratio < low) & (terms.advantages < 0)).sum()),
-            clipped_high=int(((ratio > high) & (terms.advantages > 0)).sum()),
-            kl=kl.sum().item(),
-            entropy=entropy.sum().item(),
-            logprob_gap_max=(logprobs - terms.old_logprobs).abs().max().item(),
+            ratio_max=_largest(ratio),
+            clipped_low=int(((ratio < low) & (advantages < 0)).sum()),
+            clipped_high=int(((ratio > high) & (advantages > 0)).sum()),
+            kl=kl[kept].sum().item(),
+            entropy=entropy[kept].sum().item(),
+            logprob_gap_max=_largest((logprobs - terms.old_logprobs)[kept].abs()),
         )
     return (loss * terms.shares).sum(), totals
+
+
+def _largest(values: Tensor) -> float:
+    """0 without one: of a micro-batch every token may be rejected."""
+    return values.max().item() if len(values) else 0.0
 
 
 def log_ratios(gaps: Tensor, owners: Tensor, level: str, kept: Tensor | None = None) -> Tensor:

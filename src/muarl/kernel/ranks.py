@@ -101,7 +101,7 @@ class Ranks:
         if self.alone:
             return list(range(len(samples)))
         order = sorted(range(len(samples)), key=lambda index: samples[index].token_ids)
-        whole = sum(len(sample.token_ids) for sample in samples)
+        whole = sum(len(sample.token_ids) for sample in samples) or 1
         mine, before = [], 0
         for index in order:
             length = len(samples[index].token_ids)

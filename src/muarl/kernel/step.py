@@ -46,11 +46,13 @@ class SftMetrics(msgspec.Struct, frozen=True):
 
 
 class GrpoMetrics(msgspec.Struct, frozen=True):
-    """What a GRPO update saw. Means are over the sampled tokens of the samples it ran.
+    """What a GRPO update saw of the sampled tokens that count: rejected ones are in nothing but `mismatch`.
+
+    Where every token was rejected all is 0, for nothing was learned.
 
     Attributes:
         loss: Before the update.
-        num_tokens: Sampled tokens.
+        num_tokens: Sampled tokens that count; what follows are means over them, if nothing else is said.
         grad_norm: Before clipping.
         ratio_mean: Of trainer to sampler probability.
         ratio_max: Largest ratio.
@@ -261,10 +263,10 @@ class Trainer:
             (loss,) = self.ranks.total(loss)
             totals = _of_all(totals, self.ranks)
             self._sum_gradients(loss)
-        count = totals.num_tokens
+        count = totals.num_tokens or 1
         return GrpoMetrics(
             loss=loss,
-            num_tokens=count,
+            num_tokens=totals.num_tokens,
             grad_norm=self._update(lr),
             ratio_mean=totals.ratio / count,
             ratio_max=totals.ratio_max,

@@ -214,26 +214,33 @@ def distinct_ngrams(episodes: Sequence[Episode]) -> dict[str, float]:
 
 
 def update_metrics(updates: Sequence[GrpoMetrics]) -> dict[str, float]:
-    """A round's updates in one row; the first update is the one on policy."""
+    """A round's updates in one row; the first that moved the policy is the one on policy.
+
+    All but the mismatch is of the tokens that were learned from. An update of which every token was
+    rejected has none, so it is in no mean.
+    """
     if not updates:
         return {}
     tokens = sum(u.num_tokens for u in updates)
+    counted = {"trained_tokens": tokens, **_mismatch(updates)}
+    learned = [u for u in updates if u.num_tokens]
+    if not learned:
+        return counted
 
     def mean(field: str) -> float:
-        total: float = sum(getattr(u, field) * u.num_tokens for u in updates)
+        total: float = sum(getattr(u, field) * u.num_tokens for u in learned)
         return total / tokens
 
     return {
         "loss": mean("loss"),
         "entropy": mean("entropy"),
-        "first_ratio_mean": updates[0].ratio_mean,
-        "first_ratio_max": updates[0].ratio_max,
-        "max_logprob_gap": updates[0].max_logprob_gap,
-        "ratio_max": max(u.ratio_max for u in updates),
+        "first_ratio_mean": learned[0].ratio_mean,
+        "first_ratio_max": learned[0].ratio_max,
+        "max_logprob_gap": learned[0].max_logprob_gap,
+        "ratio_max": max(u.ratio_max for u in learned),
         "clip_fraction": mean("clip_low_fraction") + mean("clip_high_fraction"),
-        "grad_norm": fmean(u.grad_norm for u in updates),
-        "trained_tokens": tokens,
-        **_mismatch(updates),
+        "grad_norm": fmean(u.grad_norm for u in learned),
+        **counted,
     }
 
 

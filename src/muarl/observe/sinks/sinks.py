@@ -1,23 +1,22 @@
-"""All sinks of a run, so that none of them can end it."""
+"""All sinks of a run, so that none of them can end it or hold it up."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from muarl.errors import SetupError
 from muarl.figures import Sink
+from muarl.observe.sinks.apart import SinkApart
 from muarl.observe.sinks.opened import OpenedSink
 from muarl.observe.sinks.sink import figures_of
 from muarl.observe.sinks.tensorboard import TensorboardSink
 from muarl.observe.sinks.trackio import TrackioSink
 from muarl.observe.sinks.wandb import WandbSink
 from muarl.spec.sinks import SinkSpec
-
-_log = logging.getLogger(__name__)
 
 
 class Sinks:
@@ -33,7 +32,7 @@ class Sinks:
         self._specs = specs
         self._folder = folder
         self._config = dict(config)
-        self._sinks: dict[str, Sink] = {}
+        self._sinks: list[SinkApart] = []
         self._iterations = 0
 
     def __enter__(self) -> Self:
@@ -44,9 +43,11 @@ class Sinks:
         """
         try:
             for spec in self._specs:
-                self._sinks[spec.name] = self._opened(spec)
+                sink = SinkApart(spec.name, partial(self._opened, spec))
+                sink.open()
+                self._sinks.append(sink)
         except Exception as problem:
-            self._all(lambda sink: sink.close())
+            self._close()
             raise SetupError(
                 f"the sink {spec.name!r} cannot be opened: {problem}. Mend that, or leave it out of "
                 "`sinks`"
@@ -59,7 +60,7 @@ class Sinks:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._all(lambda sink: sink.close())
+        self._close()
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Tell all of one line."""
@@ -67,7 +68,8 @@ class Sinks:
         if line["kind"] == "iteration":
             self._iterations = figures.at + 1
         if figures.values:
-            self._all(lambda sink: sink.write(figures))
+            for sink in self._sinks:
+                sink.tell(lambda sink: sink.write(figures))
 
     def rewind(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Tell all which lines of a resumed run stay."""
@@ -77,7 +79,8 @@ class Sinks:
             kept.append(figures_of(line, self._iterations))
             if line["kind"] == "iteration":
                 self._iterations = kept[-1].at + 1
-        self._all(lambda sink: sink.rewind(kept))
+        for sink in self._sinks:
+            sink.tell(lambda sink: sink.rewind(kept))
 
     def _opened(self, spec: SinkSpec) -> Sink:
         if spec.wandb is not None:
@@ -88,10 +91,6 @@ class Sinks:
             return TrackioSink(spec.trackio, self._folder, self._config)
         return TensorboardSink(self._folder)
 
-    def _all(self, tell: Callable[[Sink], None]) -> None:
-        for name, sink in list(self._sinks.items()):
-            try:
-                tell(sink)
-            except Exception as problem:  # noqa: BLE001 - whatever a library raises, the run goes on
-                del self._sinks[name]
-                _log.warning("the sink %r is told no more: %s", name, problem)
+    def _close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
