@@ -17,7 +17,7 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/muarl report $(RUN)
 
 test: $(VENV)/.train $(VENV)/.test $(VENV)/.servers $(VENV)/.axe $(if $(VLLM),$(VENV)/.vllm) $(if $(MODELS),$(VENV)/.models) $(if $(INSPECT),$(VENV)/.inspect) $(if $(TRAINERS),$(VENV)/.trainers) $(if $(VERIFIERS),$(VENV)/.verifiers) lint
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 lint: $(VENV)/.train $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -138,7 +138,7 @@ def train(folder: Path, desk: Path, name: str, seed: int, *, small: bool) -> Pat
     if small:
         changed = quickstart.model_copy(update=quickstart_in_small(quickstart))
         cold, plays = changed.cold_start, changed.eval
-        grpo = changed.grpo.model_copy(update={"iterations": EVERY})
+        grpo = changed.grpo.model_copy(update={"iterations": EVERY, "tasks_per_iteration": 1})
     cold = ColdStartSpec.model_validate({**cold.model_dump(), "user": USERS[name]})
     changes = {"cold_start": cold, "grpo": grpo, "eval": plays, "user": USERS[name]}
     path = spec_file(folder, f"{name}-{seed}", domain=str(desk), seed=seed, **changes)
@@ -264,7 +264,7 @@ def main() -> None:
             shrink(desk)
         for seed in SEEDS[: args.seeds]:
             single, mixture = (train(folder, desk, who, seed, small=args.small) for who in USERS)
-            tasks = 6 if args.small else args.tasks
+            tasks = 2 if args.small else args.tasks
             grid = play(folder, single, mixture, seed, tasks=tasks)
             found[seed] = grid["cells"]
             rows[seed] = {

@@ -39,6 +39,16 @@ def pytest_collection_finish() -> None:
     calm_collector()
 
 
+LONGEST = ("test_documented_commands.py", "test_every_benchmark.py")
+"""Files that take as long as all others of a worker's together."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where workers share the files out (`make test`), none waits at the end for one that is long."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Draws of no seed of their own are the same in each run, whatever ran before."""

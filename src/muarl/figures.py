@@ -27,7 +27,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class Sink(Protocol):
-    """Takes figures as they come. What it raises ends the sink, and not the run."""
+    """Takes figures as they come, in a thread of its own. What it raises ends the sink, and not the run."""
 
     def write(self, figures: Figures) -> None:
         """Take the figures of one line."""

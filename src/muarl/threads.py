@@ -13,13 +13,13 @@ that nothing sampled is ever tokenised again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from muarl.messages import Message, ToolSpec
+from muarl.messages import Message, ToolCall, ToolSpec
 from muarl.policy import Generation
 from muarl.record import Sample
 from muarl.render import Renderer
 from muarl.side import Mark, Side
+from muarl.world import equal
 
 
 class Thread:
@@ -118,7 +118,7 @@ class Threads:
             thread
             for thread in self._threads
             if not thread.is_asked
-            and thread.tools == offered
+            and _same_tools(thread.tools, offered)
             and len(thread.history) < len(sent)
             and all(map(_same, thread.history, sent))
             and all(message.role != "assistant" for message in sent[len(thread.history) :])
@@ -132,7 +132,7 @@ def _same(ours: Message, sent: Message) -> bool:
         return False
     if sent.reasoning and sent.reasoning != ours.reasoning:
         return False
-    return ours.tool_call_id == sent.tool_call_id and _calls(ours) == _calls(sent)
+    return ours.tool_call_id == sent.tool_call_id and _same_calls(_calls(ours), _calls(sent))
 
 
 def _text(message: Message) -> str:
@@ -140,5 +140,21 @@ def _text(message: Message) -> str:
     return message.content + "".join(call.raw for call in message.tool_calls if call.error)
 
 
-def _calls(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(c.id, c.name, c.arguments) for c in message.tool_calls if c.error is None]
+def _calls(message: Message) -> list[ToolCall]:
+    return [call for call in message.tool_calls if call.error is None]
+
+
+def _same_calls(ours: Sequence[ToolCall], sent: Sequence[ToolCall]) -> bool:
+    """Whether they say the same. To Python `true` is the number one; to who reads it, it is not."""
+    return len(ours) == len(sent) and all(
+        (one.id, one.name) == (other.id, other.name) and equal(one.arguments, other.arguments)
+        for one, other in zip(ours, sent, strict=True)
+    )
+
+
+def _same_tools(ours: Sequence[ToolSpec], sent: Sequence[ToolSpec]) -> bool:
+    """Likewise. They are nearly always the very objects."""
+    return len(ours) == len(sent) and all(
+        one is other or (one == other and equal(one.parameters, other.parameters))
+        for one, other in zip(ours, sent, strict=True)
+    )

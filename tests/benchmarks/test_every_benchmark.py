@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import anyio
 import pytest
-from forked_scripts import Scripts, forked_scripts
+from forked import Forked, forked
 
 from muarl.spec import load_run
 from muarl.suite import load_domain_of
@@ -219,9 +219,9 @@ def test_none_is_forgotten() -> None:
 
 
 @pytest.fixture(scope="module")
-def scripts() -> Iterator[Scripts]:
-    with forked_scripts(_environment()) as scripts:
-        yield scripts
+def python() -> Iterator[Forked]:
+    with forked(_environment()) as python:
+        yield python
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_it_runs_and_says_its_figures(
-    name: str, scripts: Scripts, tmp_path: Path, request: pytest.FixtureRequest
+    name: str, python: Forked, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     small = SMALL[name]
     if small.needs:
@@ -245,8 +245,8 @@ def test_it_runs_and_says_its_figures(
     arguments = small.arguments
     if "RUN" in arguments:
         arguments = arguments.replace("RUN", str(request.getfixturevalue("a_run")))
-    command = ["--json", *shlex.split(arguments)]
-    ended = scripts.run(BENCHMARKS / f"{name}.py", command, tmp_path)
+    script = str(BENCHMARKS / f"{name}.py")
+    ended = python.run([script, "--json", *shlex.split(arguments)], tmp_path)
     assert ended.code == 0, ended.err[-4000:]
     out = ended.out.strip()
     found = json.loads(out if out.startswith("{") else out.splitlines()[-1])

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.console import Group as Lines
 
 from muarl.cli import _display, _telling
-from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.cli._display import LiveProgress, PlainProgress, display, drawn
 from muarl.cli._grid import grid_lines
 from muarl.cli._standing import Course
 from muarl.cli._status import above, beside, brief, in_words, removals, status, status_lines
@@ -67,6 +67,32 @@ def rendered(counters: Counters, width: int) -> list[str]:
     snapshot = counters.snapshot()
     console.print(Lines(status(status_lines(snapshot, snapshot))))
     return console.export_text().rstrip("\n").split("\n")
+
+
+def phases_shown(width: int, height: int) -> list[str]:
+    course = Course(Counters())
+    for name in ("floor", "cold start", "evaluate cold, T=1", "GRPO"):
+        course.phase(name, 3000)
+    course.advance(816, reward=0.5)
+    console = Console(
+        width=width, height=height, file=io.StringIO(), record=True, force_terminal=True
+    )
+    console.print(drawn(course.standing()))
+    return [line.rstrip() for line in console.export_text().rstrip("\n").split("\n")]
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_in_a_narrow_terminal_a_phase_keeps_its_numbers(width: int) -> None:
+    lines = phases_shown(width, 24)
+    assert lines[0] == "floor 3,000/3,000 0:00:00"
+    assert lines[-1] == "GRPO 816/3,000 0:00:00 reward 0.500"
+
+
+@pytest.mark.parametrize(("height", "names"), [(24, 4), (3, 2), (1, 1)])
+def test_in_a_low_terminal_the_last_phases_are_shown(height: int, names: int) -> None:
+    lines = phases_shown(100, height)
+    assert len(lines) == names
+    assert lines[-1].startswith("GRPO")
 
 
 def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() -> None:

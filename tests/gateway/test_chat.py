@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from dialogue_kit import called, led, says
+from dialogue_kit import called, led, renderer, says
 from gateway_kit import Answer, Wire, as_chat, wire
 
 from muarl.domain import Domain
@@ -158,6 +158,8 @@ async def test_models_are_listed(notes: Domain) -> None:
         {"metadata": {"a": "b"}, "service_tier": "auto", "stream_options": None, "seed": None},
         {"response_format": {"type": "text"}, "logprobs": False, "frequency_penalty": 0.0},
         {"max_tokens": 100, "tools": None},
+        {"stream_options": {"include_usage": None}, "response_format": {"type": "text", "x": None}},
+        {"tools": [{"type": "function", "function": {"name": "a", "parameters": None}}]},
     ],
 )
 async def test_what_changes_nothing_is_let_pass(notes: Domain, fields: dict[str, Any]) -> None:
@@ -172,6 +174,7 @@ async def test_what_changes_nothing_is_let_pass(notes: Domain, fields: dict[str,
         ({"top_p": 0.5}, "top_p: 0.5 would be ignored"),
         ({"n": 2}, "n: 2 would be ignored"),
         ({"n": True}, "n: true would be ignored"),
+        ({"temperature": True}, "temperature: true would be ignored"),
         ({"seed": 3}, "seed: 3 would be ignored"),
         ({"stop": ["x"]}, "stop"),
         ({"logprobs": True}, "logprobs"),
@@ -216,6 +219,25 @@ async def test_what_is_no_request_is_refused(notes: Domain, body: bytes) -> None
     assert answer.status == 400
 
 
+@pytest.mark.parametrize("depth", [900, 960, 975, 985, 995, 3000])
+@pytest.mark.parametrize("name", ["logit_bias", "metadata", "tools"])
+async def test_however_deep_a_request_is_it_is_answered_or_refused(
+    notes: Domain, name: str, depth: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    if name == "tools":
+        deep = f'[{{"type": "function", "function": {{"name": "put", "parameters": {deep}}}}}]'
+    body = f'{{"model": "policy", "messages": [{json.dumps(HELLO)}], "{name}": {deep}}}'
+    answer, _ = await asked(
+        notes,
+        "hello",
+        ask=lambda client, _: client.post("chat/completions", body.encode()),
+        context_tokens=100_000,
+    )
+    assert answer.status in (200, 400), answer.body
+    assert not caplog.records
+
+
 async def test_another_model_is_not_there(notes: Domain) -> None:
     answer, _ = await asked(notes, "hello", ask=lambda client, _: client.chat(HELLO, model="gpt-5"))
     assert (answer.status, answer.code) == (404, "model_not_found")
@@ -239,6 +261,31 @@ async def test_a_tool_of_the_domain_is_shown_as_the_domain_describes_it(notes: D
         notes, "hello", ask=lambda client, context: client.chat(HELLO, tools=functions(context))
     )
     assert theirs.samples == ours.samples
+
+
+async def test_what_only_python_holds_to_be_equal_is_another_conversation(notes: Domain) -> None:
+    """`true` is not the number one, in a call that comes back or in a tool's schema."""
+
+    def tools(default: Any) -> list[Any]:
+        schema = {"type": "object", "properties": {"a": {"default": default}}}
+        return [{"type": "function", "function": {"name": "put", "parameters": schema}}]
+
+    async def ask(client: Wire, _: Any) -> Answer:
+        first = await client.chat(HELLO, tools=tools(1))
+        said = first.said
+        (call,) = said["tool_calls"]
+        result = {"role": "tool", "tool_call_id": call["id"], "content": "ok"}
+        await client.chat(HELLO, said, result, tools=tools(True))
+        call["function"]["arguments"] = '{"key": "a", "value": true}'
+        return await client.chat(HELLO, said, result, tools=tools(1))
+
+    _, episode = await asked(notes, PUT, "hello", "there", ask=ask)
+    _first, other_tools, other_call = (
+        episode.samples[turn.sample].token_ids[: turn.start] for turn in episode.turns
+    )
+    assert episode.forks == 2
+    assert renderer().tokenizer.decode(other_tools).count("true") == 1
+    assert renderer().tokenizer.decode(other_call).count("true") == 1
 
 
 async def test_a_tool_of_the_agents_own_is_shown_as_it_was_sent(notes: Domain) -> None:

@@ -10,6 +10,7 @@ from dialogue_kit import called, led, says
 from gateway_kit import wire
 
 from muarl.domain import Domain
+from muarl.gateway.server import Gateway
 from muarl.own_loop import AgentContext
 from muarl.record import Episode, Outcome
 
@@ -156,6 +157,25 @@ async def test_what_is_not_done_is_refused_by_name(
     assert words in answer.body["error"]["message"]
 
 
+async def test_a_response_of_another_dialogue_is_not_known(notes: Domain) -> None:
+    """An id that an agent keeps where all its dialogues see it is refused, and taken for none of their own."""
+    async with Gateway() as gateway:
+        ids: list[str] = []
+        answers: list[Any] = []
+
+        async def agent(context: AgentContext) -> None:
+            async with wire(await context.endpoint()) as client:
+                ids.append((await client.respond("hello")).body["id"])
+                answers.append(await client.respond("and", previous_response_id=ids[0]))
+
+        for _ in range(2):
+            dialogue = led(notes, agent, says("hello", "there"))
+            dialogue._gateway = gateway
+            await dialogue.run()
+    assert [answer.status for answer in answers] == [200, 404]
+    assert answers[1].code == "previous_response_not_found"
+
+
 async def test_what_clients_send_unasked_is_let_pass(notes: Domain) -> None:
     answer = await answered(
         notes,
@@ -164,6 +184,7 @@ async def test_what_clients_send_unasked_is_let_pass(notes: Domain) -> None:
         store=True,
         truncation="disabled",
         text={"format": {"type": "text"}},
+        reasoning={"effort": None, "summary": None},
     )
     assert answer.status == 200, answer.body
 

@@ -199,6 +199,51 @@ async def test_a_sender_of_half_a_body_is_told_that_it_is_late(notes: Domain) ->
     assert not episode.outcome.is_fault, episode.error
 
 
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ("Content-Length: 2\r\nContent-Encoding: gzip", "{}"),
+        ("Transfer-Encoding: chunked", "zz\r\n"),
+        ("Transfer-Encoding: chunked", "5\r\nhello\r\nzz\r\n"),
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
+        ("Content-Length: -5", ""),
+        ("Authorization: Bearer {key}\x01", ""),
+        ("Authorization: Bearer {key}" + "x" * 10_000, ""),
+    ],
+)
+async def test_what_is_no_http_is_answered_and_repeated_in_no_log(
+    notes: Domain, headers: str, body: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(context: AgentContext) -> None:
+        endpoint = await context.endpoint()
+        head = (
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            f"Authorization: Bearer {endpoint.key}\r\n{headers.format(key=endpoint.key)}\r\n\r\n"
+        )
+        answer = await raw(endpoint, (head + body).encode("latin-1"))
+        assert b" 400 " in answer.split(b"\r\n")[0]
+
+    episode = await led(notes, agent, says()).run()
+    assert not episode.outcome.is_fault, episode.error
+    assert not caplog.records
+
+
+async def test_the_scheme_of_a_key_may_be_written_in_any_case(notes: Domain) -> None:
+    async def agent(context: AgentContext) -> None:
+        endpoint = await context.endpoint()
+        for head, status in (("bearer", 200), ("BEARER", 200), ("Basic", 401), ("", 401)):
+            headers = {"Authorization": f"{head} {endpoint.key}".strip()}
+            url = f"{endpoint.url}/models"
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(url, headers=headers) as answer,
+            ):
+                assert answer.status == status, head
+
+    episode = await led(notes, agent, says()).run()
+    assert not episode.outcome.is_fault, episode.error
+
+
 async def test_a_sender_of_half_a_head_is_hung_up_on() -> None:
     from aiohttp import web
 

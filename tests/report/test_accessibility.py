@@ -100,6 +100,36 @@ def test_an_audit_finds_nothing_serious_in_either_theme(runs, kind):
     assert found == {state: [] for state in found}
 
 
+LOST = """(() => {
+  const seen = (element, part) => {
+    const style = getComputedStyle(element, part);
+    return style.backgroundColor !== getComputedStyle(document.body).backgroundColor || style.borderTopStyle !== "none";
+  };
+  const all = (selector, part) => [...document.querySelectorAll(selector)].filter((one) => !seen(one, part)).length;
+  return { there: document.querySelectorAll(".whisker, .mark, .t.s, .row[aria-current]").length,
+    lost: all(".whisker", "::before") + all(".whisker", "::after") + all(".mark") + all(".t.s") + all(".row[aria-current]") };
+})()"""
+
+
+@pytest.mark.browser
+def test_intervals_tokens_and_what_is_chosen_are_seen_in_the_systems_colours(runs):
+    require_chromium()
+
+    async def go() -> dict[str, int]:
+        address = write_report(runs[0]).as_uri()
+        async with chromium_page(address) as page:
+            await page.ask(READY)
+            await page.send(
+                "Emulation.setEmulatedMedia",
+                features=[{"name": "forced-colors", "value": "active"}],
+            )
+            return await page.ask(LOST)
+
+    seen = anyio.run(go)
+    assert seen["there"] > 20
+    assert seen["lost"] == 0
+
+
 def palette() -> dict[str, tuple[str, str]]:
     """Name of each colour of the style to its light and its dark value."""
     style = resources.files("muarl.report").joinpath("assets/page.css").read_text(encoding="utf-8")

@@ -190,6 +190,7 @@ def test_several_runs_are_told_apart_and_so_are_their_settings(run, tmp_path):
     assert names[1] == "b/run"
     assert names[0].endswith("/run")
     assert {"path": "seed", "values": ["3", "4"]} in data["settings"]
+    assert data["trainings"] == []
     assert {"path": "version", "values": ["1", "1"]} not in data["settings"]
 
 

@@ -513,6 +513,36 @@ def test_a_run_has_one_colour_in_all_charts_though_another_has_nothing_to_draw(t
     assert anyio.run(go) == [["c0", "c1"], ["c1"], ["c1"]]
 
 
+def test_tables_of_several_runs_keep_their_columns_on_a_small_screen_and_fit_on_paper(tmp_path):
+    require_chromium()
+    folders = [make_run(tmp_path / name, iterations=1, tasks=2, group=1) for name in "ab"]
+    (folders[1] / "spec.resolved.yaml").write_text(
+        "version: 1\ndomain: x\nseed: 4\ngrpo: {lr: 1.0e-3, clip_low: 0.2, clip_high: 0.28, kl_in: loss}\n"
+    )
+
+    async def go() -> dict[str, Any]:
+        page_file = write_report(folders, tmp_path / "runs.html")
+        async with chromium_page(page_file.as_uri()) as page:
+            await until_there(page, "[data-ready]")
+            await page.resize(360, 800)
+            lefts = (
+                "[...document.querySelectorAll('#runs table.evals tr')].map("
+                "row => [...row.children].map(cell => Math.round(cell.getBoundingClientRect().left)))"
+            )
+            columns = await page.ask(lefts)
+            await page.resize(760, 1000)
+            await page.send("Emulation.setEmulatedMedia", media="print")
+            rights = (
+                "[...document.querySelectorAll('#runs table')]"
+                ".map(e => Math.ceil(e.getBoundingClientRect().right))"
+            )
+            return {"columns": columns, "rights": await page.ask(rights)}
+
+    seen = anyio.run(go)
+    assert seen["columns"][0] == seen["columns"][1] == seen["columns"][2]
+    assert max(seen["rights"]) <= 760
+
+
 def test_a_small_screen_shows_everything_without_moving_sideways(tmp_path):
     require_chromium()
     folder = make_run(tmp_path / "run", iterations=2, tasks=2, group=2)

@@ -60,6 +60,13 @@ def test_a_damaged_line_is_named_with_its_number(folder, line):
         read_run_folder(folder)
 
 
+def test_a_rollout_that_was_resumed_is_told_as_it_ended(folder):
+    with (folder / "metrics.jsonl").open("a") as file:
+        for n in (3, 5):
+            file.write(f'{{"kind": "rollout", "phase": "rollout", "temperature": 1.0, "n": {n}}}\n')
+    assert [line["n"] for line in read_run_folder(folder).lines["rollout"]] == [5]
+
+
 def test_a_line_that_was_being_written_when_the_run_was_killed_is_left_out_and_said(folder):
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "iteration", "itera')

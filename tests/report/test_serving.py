@@ -15,6 +15,7 @@ from yarl import URL
 
 from muarl.cli import main
 from muarl.errors import RecordError, SetupError
+from muarl.messages import ToolResult
 from muarl.record import read_journal
 from muarl.record.journal import JournalWriter
 from muarl.report.index import EpisodeIndex, Query
@@ -99,7 +100,7 @@ def test_odd_requests_are_refused_and_the_next_is_answered(run, asked):
             port = int(ask.address.split(":")[2].split("/")[0])
             async with await anyio.connect_tcp("127.0.0.1", port) as stream:
                 await stream.send(asked.replace(b"PORT", str(port).encode()))
-                with anyio.fail_after(10):
+                with anyio.fail_after(60):
                     answer = await stream.receive()
             assert answer.split(b" ")[1] in (b"400", b"403", b"404", b"405", b"421"), answer
             assert (await ask("run"))[0] == 200
@@ -182,6 +183,34 @@ def test_episodes_are_found_by(run, tmp_path, asked, holds):
     assert others
     if "text" not in asked and "tool" not in asked:
         assert not any(holds(row) for row in others if row["above"] is not None)
+    index.close()
+
+
+def test_a_task_is_found_whatever_the_case_of_its_letters(tmp_path):
+    maker = EpisodeMaker(make_tokenizer(tmp_path / "tokenizer.json"), 0, " \u00c9T\u00c9")
+    with JournalWriter(tmp_path / "episodes.journal") as journal:
+        journal.append(maker.make("train", 0, 1, 0, 0.5))
+    index = EpisodeIndex(tmp_path / "episodes.journal", tmp_path / "index")
+    assert index.refresh()
+    for task in ("\u00e9t\u00e9", "\u00c9T\u00c9", "Cancel-001"):
+        assert index.find(Query(task=task), 0, 10)[0] == 1
+    index.close()
+
+
+def test_a_tool_whose_name_a_model_made_up_is_found(tmp_path):
+    maker = EpisodeMaker(make_tokenizer(tmp_path / "tokenizer.json"), 0)
+    names = ["two\nlines", "\x00", "", "\u00e9"]
+    with JournalWriter(tmp_path / "episodes.journal") as journal:
+        for number, name in enumerate(names):
+            episode = maker.make("train", 0, number, 0, 0.0)
+            for turn in episode.turns:
+                turn.results = [ToolResult("1", name, "") for _ in turn.results]
+            journal.append(episode)
+    index = EpisodeIndex(tmp_path / "episodes.journal", tmp_path / "index")
+    assert index.refresh()
+    assert index.facets()["tool"] == sorted([*filter(None, names), "(unreadable)"])
+    for name in index.facets()["tool"]:
+        assert index.find(Query(tool=name), 0, 10)[0] == 1
     index.close()
 
 
@@ -297,7 +326,7 @@ def test_a_damaged_journal_is_told_and_what_is_sound_is_served(tmp_path):
 
     async def go() -> None:
         async with open_view(run) as address, aiohttp.ClientSession() as session:
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while True:
                     async with session.get(address + "run") as answer:
                         found = await answer.json()

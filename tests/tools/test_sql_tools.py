@@ -12,7 +12,7 @@ from muarl.spec.sql import SqlToolSpec
 from muarl.tools.memory import MemoryToolServer
 from muarl.tools.sql import sql_server
 from muarl.world import World, diff, equal
-from muarl.world.sql import Database, SqlWorld
+from muarl.world.sql import Database, SqlWorld, rules
 
 TOOLS: dict[str, Any] = {
     "find": {
@@ -152,6 +152,37 @@ async def test_what_goes_wrong_is_an_answer_and_changes_nothing(
     result = await called(server, mine, tool, **arguments)
     assert (result.content, result.is_error) == (said, True)
     assert equal(mine, before)
+
+
+HEAVY = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 400000) "
+"""Rows that are few steps of SQLite's, and can be a megabyte each."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ({"query": HEAVY + "SELECT max(length(printf('%.900000c', i))) AS m FROM n"},
+         "more than 0.2 s of processor time"),
+        ({"query": HEAVY + "SELECT count(DISTINCT printf('%.900000c', i) || i) AS m FROM n"},
+         "more than 64 MB of memory"),
+        ({"statements": [f"INSERT INTO books (id, title) {HEAVY} SELECT i, printf('%.900000c', i) FROM n"]},
+         "more than 64 MB of memory"),
+    ],
+)  # fmt: skip
+async def test_sql_that_would_take_all_of_the_machine_is_a_fault_of_the_server(
+    world: SqlWorld, monkeypatch: pytest.MonkeyPatch, sql: dict[str, Any], said: str
+) -> None:
+    # Memory is used up faster than time, and the machine may be slow.
+    monkeypatch.setattr(rules, "MAX_CPU_S", 0.2 if "processor" in said else 60.0)
+    monkeypatch.setattr(rules, "MAX_GROWTH", 64 << 20)
+    tool = SqlToolSpec.model_validate({"description": "Heavy.", **sql})
+    server = MemoryToolServer(sql_server({"heavy": tool}), stateless=True)
+    before = world.fork()
+    with pytest.raises(ToolServerError, match=said):
+        await called(server, world, "heavy")
+    assert equal(world, before)
+    assert world.query("SELECT count(*) AS n FROM books", {}) == [{"n": 4}], "it goes on"
 
 
 @pytest.mark.anyio

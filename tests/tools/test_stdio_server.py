@@ -286,12 +286,17 @@ async def test_the_python_of_a_command_is_the_one_that_runs_muarl(tmp_path: Path
         assert Path(f"/proc/{child}/exe").resolve() == Path(sys.executable).resolve()
 
 
-async def test_a_tool_that_is_none_of_the_protocol_is_said_without_a_dump_of_the_validator(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "server.py").write_text(
+def odd_server(folder: Path, listed: str, answer: str) -> StdioToolServer:
+    """One that lists tools, and answers all else, as these expressions of Python say.
+
+    Args:
+        folder: Where it is written.
+        listed: The result of `tools/list`; it may count the `lists` so far.
+        answer: What it answers anything else: a result or an error.
+    """
+    (folder / "server.py").write_text(
         "import json, sys\n"
-        "tools = [{'name': 'put', 'inputSchema': {'type': 'objekt'}}]\n"
+        "lists = 0\n"
         "for line in sys.stdin:\n"
         "    asked = json.loads(line)\n"
         "    if asked.get('method') == 'initialize':\n"
@@ -299,15 +304,45 @@ async def test_a_tool_that_is_none_of_the_protocol_is_said_without_a_dump_of_the
         "            'capabilities': {'tools': {}}, 'serverInfo': {'name': 'x', 'version': '1'}}\n"
         "        answer = {'result': result}\n"
         "    elif asked.get('method') == 'tools/list':\n"
-        "        answer = {'result': {'tools': tools}}\n"
+        "        lists += 1\n"
+        f"        answer = {{'result': {listed}}}\n"
         "    else:\n"
-        "        answer = {'error': {'code': -32601, 'message': 'no such method'}}\n"
+        f"        answer = {answer}\n"
         "    if 'id' in asked:\n"
         "        print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], **answer}), flush=True)\n"
     )
-    command = ["python", "server.py"]
+    return StdioToolServer(["python", "server.py"], folder)
+
+
+NO_METHOD = "{'error': {'code': -32601, 'message': 'no such method'}}"
+
+
+async def test_an_error_of_the_code_that_the_sdk_has_for_a_closed_connection_is_no_death(
+    tmp_path: Path,
+) -> None:
+    """-32000 is the first of JSON-RPC's codes that servers may give a meaning of their own."""
+    listed = "{'tools': [{'name': 'put', 'inputSchema': {'type': 'object'}}]}"
+    server = odd_server(tmp_path, listed, "{'error': {'code': -32000, 'message': 'no such key'}}")
+    async with server.session(base()) as session:
+        for _ in range(2):
+            result = await session.call(call("put"))
+            assert (result.content, result.is_error) == ("no such key", True)
+
+
+async def test_a_list_of_tools_without_end_is_said(tmp_path: Path) -> None:
+    page = "[{'name': f'put{lists}_{n}', 'inputSchema': {'type': 'object'}} for n in range(500)]"
+    server = odd_server(tmp_path, f"{{'tools': {page}, 'nextCursor': str(lists)}}", NO_METHOD)
+    with pytest.raises(ToolServerError, match=r"did not start: it lists more than 4,096 tools"):
+        async with server.session(base()):
+            raise AssertionError("it started")
+
+
+async def test_a_tool_that_is_none_of_the_protocol_is_said_without_a_dump_of_the_validator(
+    tmp_path: Path,
+) -> None:
+    listed = "{'tools': [{'name': 'put', 'inputSchema': {'type': 'objekt'}}]}"
     with pytest.raises(ToolServerError) as refused:
-        async with StdioToolServer(command, tmp_path).session(base()):
+        async with odd_server(tmp_path, listed, NO_METHOD).session(base()):
             pytest.fail("it started")
     assert str(refused.value) == (
         "tool server `python server.py` did not start: it lists what is no tool of MCP "

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from short_run import write_run
+from short_run import ready_model, write_run
 
 from muarl.errors import TrainError
 from muarl.scheduler.rounds import StopSignal
@@ -30,9 +30,10 @@ class Notes(Silent):
 def supervised(folder: Path, **keys: Any) -> tuple[list[dict[str, Any]], list[str]]:
     run_file = write_run(
         folder,
-        cold_start={"episodes": 12, "warmup_steps": 2, "schedule": "cosine", **keys},
+        cold_start={"lr": 8e-3, "episodes": 12, "warmup_steps": 2, "schedule": "cosine", **keys},
         grpo=None,
         eval={"episodes": 1, "temperatures": [0.0]},
+        model=ready_model(),
     )
     located, notes = load_run(run_file), Notes()
     out = RunFolder.create(folder / "out", located.spec, resume=False, overwrite=False)
@@ -56,7 +57,7 @@ def test_a_run_says_how_it_is_computed_and_measures_what_it_holds_out(tmp_path: 
     # 12 dialogues of 12 tasks, 3 of them apart: twice 9 dialogues, 3 an update
     assert [line["step"] for line in lines] == [6]
     assert 0 < lines[0]["held_out_loss"] < 20
-    assert 0 < lines[0]["lr"] < 1e-2
+    assert 0 < lines[0]["lr"] < 8e-3
     assert any(text.startswith("attention: sdpa") for text in said)
     assert not any("lowers its loss" in text for text in said)
 

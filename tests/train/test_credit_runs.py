@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from short_run import SHORT, carry_out, write_run
+from short_run import SHORT, carry_out, ready_model, write_run
 
 from muarl.errors import SpecError
 from muarl.spec import load_run
@@ -30,7 +30,8 @@ CREDITS: dict[str, dict[str, Any]] = {
 def test_a_run_learns_with_each_credit(credit: str, tmp_path: Path) -> None:
     grpo = SHORT["grpo"] | {"iterations": 1, "credit": {credit: CREDITS[credit]}}
     evaluated = {"episodes": 1, "temperatures": [1.0]}
-    (line,) = carry_out(write_run(tmp_path, grpo=grpo, eval=evaluated), tmp_path / "out")
+    run_file = write_run(tmp_path, grpo=grpo, eval=evaluated, model=ready_model())
+    (line,) = carry_out(run_file, tmp_path / "out")
     assert line["trained_tokens"] > 0
     assert line["first_ratio_mean"] == pytest.approx(1, abs=1e-4)
     assert line["credit"].keys() == {"moved", "gap", "outcome"}
@@ -42,7 +43,8 @@ def test_items_that_do_not_fit_the_domain_are_refused_where_they_stand(tmp_path:
         {"id": "b", "when": {"sql": {"query": "SELECT 1", "equals": 1}}},
         {"id": "c", "when": {"gold_world": True}},
     ]
-    run_file = write_run(tmp_path, grpo=SHORT["grpo"] | {"credit": {"checklist": {"items": items}}})
+    grpo = SHORT["grpo"] | {"credit": {"checklist": {"items": items}}}
+    run_file = write_run(tmp_path, grpo=grpo, model=ready_model())
     with pytest.raises(SpecError) as caught:
         anyio.run(ready_domain, load_run(run_file))
     first, second = map(str, caught.value.problems)

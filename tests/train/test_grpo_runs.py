@@ -128,7 +128,8 @@ def test_all_pieces_at_once_run_and_show_in_the_log(tmp_path: Path) -> None:
         "drop": ["void_turns"],
         "weight_decay": 0.01,
     }
-    rounds = carry_out(write_run(tmp_path, grpo=grpo), tmp_path / "out")
+    run_file = write_run(tmp_path, grpo=grpo, tasks=2400)  # whose vocabulary makes long replies
+    rounds = carry_out(run_file, tmp_path / "out")
     assert [line["iteration"] for line in rounds] == [0, 1]
     for line in rounds:
         assert line["trained_tokens"] > 0
@@ -249,9 +250,11 @@ def test_dynamic_sampling_ends_where_no_task_teaches_and_says_so(
     grpo = {
         "iterations": 1,
         "tasks_per_iteration": 2,
+        "lr": 3e-3,
         "dynamic_sampling": {"max_rounds": 2},
     }
-    run_file = write_run(tmp_path, grpo=grpo, rollout={**SHORT["rollout"], "max_tokens": 1})
+    rollout = {**SHORT["rollout"], "max_tokens": 1, "context_tokens": 1000}
+    run_file = write_run(tmp_path, grpo=grpo, rollout=rollout, model=ready_model())
     (line,) = carry_out(run_file, tmp_path / "out")
     assert (line["rollout_rounds"], line["groups_missing"]) == (2, 2)
     assert line["episodes"] == 4 * 4, "other tasks in the second round"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from short_run import break_off, carry_out, write_run
+from short_run import break_off, carry_out, ready_model, write_run
 from transformers import PreTrainedModel
 
 from muarl.errors import RecordError, SetupError
@@ -23,7 +23,7 @@ from muarl.spec import load_run
 from muarl.train.run_folder import RunFolder
 from muarl.train.stage import stage_of
 
-COLD = {"episodes": 24, "steps": 6, "tokens_per_step": 256}
+COLD = {"lr": 8e-3, "episodes": 24, "steps": 6, "tokens_per_step": 256}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_L9_a_run_broken_off_anywhere_goes_on_to_the_same_end(
 
 
 def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_path: Path) -> None:
-    run_file = write_run(tmp_path, cold_start={**COLD, "steps": 30})
+    run_file = write_run(tmp_path, cold_start={**COLD, "steps": 30}, model=ready_model())
     break_off(run_file, tmp_path / "out", "cold start", 10)
     lines = RunFolder(tmp_path / "out").lines()
     last = [line["step"] for line in lines if line["kind"] == "cold_start"][-1]
@@ -70,7 +70,8 @@ def test_L9_a_cold_start_that_is_asked_to_stop_saves_the_step_it_stops_at(tmp_pa
 
 
 def test_ctrl_c_drains_saves_and_exits_with_130(tmp_path: Path) -> None:
-    run_file = write_run(tmp_path, grpo={"iterations": 500, "tasks_per_iteration": 4})
+    grpo = {"iterations": 500, "tasks_per_iteration": 4, "lr": 3e-3}
+    run_file = write_run(tmp_path, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     command = [sys.executable, "-m", "muarl.cli", "train", str(run_file), "--out", str(out)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -105,7 +106,7 @@ def test_a_folder_that_holds_a_run_is_neither_overwritten_nor_resumed_under_anot
 
 
 def test_killed_at_any_moment_a_run_goes_on(tmp_path: Path) -> None:
-    run_file = write_run(tmp_path, cold_start=COLD)
+    run_file = write_run(tmp_path, cold_start=COLD, model=ready_model())
     out = tmp_path / "out"
     command = [sys.executable, "-m", "muarl.cli", "train", str(run_file), "--out", str(out)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -132,9 +133,8 @@ def tear(folder: Path) -> None:
 def test_L9_a_cold_model_that_is_torn_or_gone_is_made_anew_from_the_checkpoint(
     gone: bool, tmp_path: Path
 ) -> None:
-    run_file = write_run(
-        tmp_path, cold_start=COLD, grpo={"iterations": 1, "tasks_per_iteration": 4}
-    )
+    grpo = {"iterations": 1, "tasks_per_iteration": 4, "lr": 3e-3}
+    run_file = write_run(tmp_path, cold_start=COLD, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     break_off(run_file, out, "evaluate cold, T=1", 4)
     before = weights_checksum(load_model(out / "cold_start"))
@@ -158,7 +158,7 @@ def test_L9_a_model_whose_saving_was_broken_off_is_saved_when_the_run_is_taken_u
     class Killed(BaseException):
         pass
 
-    run_file = write_run(tmp_path, cold_start=COLD, grpo=None)
+    run_file = write_run(tmp_path, cold_start=COLD, grpo=None, model=ready_model())
     out = tmp_path / "out"
     for name in ("model", "cold_start"):
 
@@ -189,9 +189,8 @@ def load_checkpoint_weights(out: Path) -> str:
 def test_a_checkpoint_that_does_not_say_how_far_it_is_is_refused_L9(
     counters: dict[str, object], tmp_path: Path
 ) -> None:
-    run_file = write_run(
-        tmp_path, cold_start=COLD, grpo={"iterations": 1, "tasks_per_iteration": 4}
-    )
+    grpo = {"iterations": 1, "tasks_per_iteration": 4, "lr": 3e-3}
+    run_file = write_run(tmp_path, cold_start=COLD, grpo=grpo, model=ready_model())
     out = tmp_path / "out"
     break_off(run_file, out, "cold start", 6)
     state = out / "checkpoint" / "000001" / "state.json"
@@ -226,7 +225,7 @@ def test_a_run_does_not_go_on_from_other_weights_than_grpo_began_with_L9(
 
 
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
-    run_file = write_run(tmp_path)
+    run_file = write_run(tmp_path, model=ready_model())
     break_off(run_file, tmp_path / "out", "floor", 2)
     domain = tmp_path / "desk" / "domain.yaml"
     domain.write_text(domain.read_text().replace("rules: |-\n", "rules: |-\n  Be brief.\n", 1))
@@ -235,10 +234,12 @@ def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path
 
 
 def test_L9_a_resumed_curriculum_draws_the_tasks_that_it_would_have_drawn(tmp_path: Path) -> None:
-    grpo = {"iterations": 2, "tasks_per_iteration": 2, "curriculum": {"half": {"by": "kind"}}}
-    run_file = write_run(tmp_path, grpo=grpo, eval={"episodes": 1, "temperatures": [1.0]})
+    grpo = {"iterations": 2, "tasks_per_iteration": 2, "lr": 3e-3}
+    grpo["curriculum"] = {"half": {"by": "kind"}}
+    evaluated = {"episodes": 1, "temperatures": [1.0]}
+    run_file = write_run(tmp_path, grpo=grpo, eval=evaluated, model=ready_model())
     _, unbroken = carry_out(run_file, tmp_path / "whole")
-    assert unbroken["curriculum"]["longest_wait_allowed"] == 2400
+    assert unbroken["curriculum"]["longest_wait_allowed"] == 120
     break_off(run_file, tmp_path / "broken", "GRPO", 1)
     carry_out(run_file, tmp_path / "broken", resume=True)
     played = [

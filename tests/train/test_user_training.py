@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -19,6 +20,7 @@ from muarl.domain import load_domain
 from muarl.errors import SetupError, SpecError, TrainError
 from muarl.kernel.checkpoint import read_counters
 from muarl.kernel.model import load_model, weights_checksum
+from muarl.policy.torch_engine import Engine, Row
 from muarl.record import Episode, Outcome, StoredEpisodes, read_journal
 from muarl.scheduler.rounds import StopSignal
 from muarl.scheduler.shards import rollout_keys
@@ -263,6 +265,26 @@ def test_they_take_turns_where_the_run_says_so(
     first, second = unbroken[1]
     assert "trained_tokens" not in first["user_model"], "the first round is the policy's"
     assert "trained_tokens" not in second, "the second is the user's"
+
+
+def test_a_users_sampler_that_says_other_log_probs_than_her_trainer_raises_an_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampled = Engine._draw
+
+    def off(engine: Engine, logits: Any, rows: list[Row]) -> Any:
+        tokens, logprobs = sampled(engine, logits, rows)
+        return tokens, [value - 0.3 for value in logprobs]
+
+    monkeypatch.setattr(Engine, "_draw", off)
+    hers = {**HERS, "cold_start": FAST, "grpo": {**HERS["grpo"], "max_mismatch": 0.04}}
+    once = {**SHORT["grpo"], "iterations": 1, "max_mismatch": 1.0}
+    run_file = write_shop(tmp_path, user=UNGUARDED, user_model=hers, grpo=once)
+    (line,) = carry_out(run_file, tmp_path / "out")
+    assert line["user_model"]["mismatch"]["kl"] == pytest.approx(math.exp(0.3) - 1.3, rel=1e-3)
+    (alarm,) = line["alarms"]
+    assert "user_model.grpo.max_mismatch 0.04" in alarm
+    assert alarm in caplog.text
 
 
 def test_dialogues_that_do_not_fit_into_her_context_are_refused_as_lessons(tmp_path: Path) -> None:

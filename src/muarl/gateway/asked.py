@@ -118,7 +118,7 @@ def _refuse_what_would_be_ignored(name: str, value: Any, temperature: float) -> 
         return
     shown = json.dumps(value)[:_SHOWN]
     if name == "temperature":
-        if value != temperature:
+        if not _same(value, temperature):
             raise WireError(
                 f"temperature: {shown} would be ignored, for the run samples at {temperature:g}: leave "
                 "it out"
@@ -131,6 +131,8 @@ def _refuse_what_would_be_ignored(name: str, value: Any, temperature: float) -> 
 
 
 def _same(value: Any, harmless: Any) -> bool:
+    if isinstance(value, dict):  # clients write out what they were not told, as null
+        value = {name: one for name, one in value.items() if one is not None}
     return bool(value == harmless) and isinstance(value, bool) == isinstance(harmless, bool)
 
 

@@ -47,7 +47,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 class _ToolFunction(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     description: str | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
 
@@ -57,7 +57,7 @@ class _Tool(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _StreamOptions(msgspec.Struct, frozen=True):
-    include_usage: bool = False
+    include_usage: bool | None = None
 
 
 class _Request(msgspec.Struct):
@@ -90,12 +90,12 @@ def read_request(body: bytes, temperature: float) -> Asked:
         tools=[_read_tool(tool.function) for tool in request.tools],
         max_tokens=request.max_completion_tokens or request.max_tokens,
         stream=request.stream,
-        usage=request.stream_options.include_usage,
+        usage=bool(request.stream_options.include_usage),
     )
 
 
 def _read_tool(tool: _ToolFunction) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description or "", tool.parameters)
+    return ToolSpec(tool.name, tool.description or "", tool.parameters or {})
 
 
 def _read_message(message: _Message, where: str) -> Message:
@@ -120,20 +120,20 @@ def _read_message(message: _Message, where: str) -> Message:
     )
 
 
-def answer(turn: Turn, *, model: str, number: int) -> dict[str, Any]:
+def answer(turn: Turn, *, model: str, answer_id: str) -> dict[str, Any]:
     """The whole answer. `system_fingerprint` names the version of the weights."""
     said, finish = _said(turn.message)
     choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": finish}
-    whole = _head(turn, "chat.completion", model=model, number=number)
+    whole = _head(turn, "chat.completion", model=model, answer_id=answer_id)
     return whole | {"choices": [choice], "usage": _usage(turn)}
 
 
-def events(turn: Turn, *, model: str, number: int, usage: bool) -> Iterator[bytes]:
+def events(turn: Turn, *, model: str, answer_id: str, usage: bool) -> Iterator[bytes]:
     """The answer as events: the message, why it ended, and how many tokens it took."""
     said, finish = _said(turn.message)
     for index, call in enumerate(said.get("tool_calls", ())):
         call["index"] = index
-    head = _head(turn, "chat.completion.chunk", model=model, number=number)
+    head = _head(turn, "chat.completion.chunk", model=model, answer_id=answer_id)
     for delta, why in ((said, None), ({}, finish)):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": why}
         yield event(head | {"choices": [choice]})
@@ -142,9 +142,9 @@ def events(turn: Turn, *, model: str, number: int, usage: bool) -> Iterator[byte
     yield b"data: [DONE]\n\n"
 
 
-def _head(turn: Turn, kind: str, *, model: str, number: int) -> dict[str, Any]:
+def _head(turn: Turn, kind: str, *, model: str, answer_id: str) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{number}",
+        "id": f"chatcmpl-{answer_id}",
         "object": kind,
         "created": 0,
         "model": model,

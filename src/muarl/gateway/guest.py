@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 
 import anyio
+import msgspec
 
 from muarl.gateway.asked import as_offered
 from muarl.gateway.line import Line, WireError
@@ -23,15 +24,20 @@ class Guest:
 
     Attributes:
         line: What its requests are answered from.
-        numbers: Of its answers.
         conversations: By the ids of the responses that end them.
     """
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, number: int) -> None:
+        """Let it in.
+
+        Args:
+            line: What its requests are answered from.
+            number: Its own, among all episodes at this gateway.
+        """
         self.line = line
-        self.numbers = count(1)
+        self._ids = (f"{number}_{of_it}" for of_it in count(1))
         self.conversations: dict[str, list[Message]] = {}
-        self._shown: tuple[list[ToolSpec], tuple[ToolSpec, ...], list[ToolSpec]] = ([], (), [])
+        self._shown: tuple[bytes, tuple[ToolSpec, ...], list[ToolSpec]] = (b"[]", (), [])
         self._under_way: set[anyio.CancelScope] = set()
         self._has_left = False
         self._none_left = anyio.Event()
@@ -62,13 +68,18 @@ class Guest:
         if scope.cancelled_caught:
             raise WireError("the dialogue is over", code="dialogue_over", status=410)
 
+    def new_id(self) -> str:
+        """For an answer; no other episode's has it."""
+        return next(self._ids)
+
     def shown(self, sent: list[ToolSpec]) -> list[ToolSpec]:
         """The tools that the policy is shown, of those that were sent: nearly always the same ones again."""
+        written = msgspec.json.encode(sent)  # compared as values, `true` would be the number one
         before, offered, shown = self._shown
-        if sent != before or self.line.tools != offered:
+        if written != before or self.line.tools != offered:
             offered = self.line.tools
             shown = as_offered(sent, offered)
-            self._shown = (sent, offered, shown)
+            self._shown = (written, offered, shown)
         return shown
 
     def keep(self, response: str, conversation: list[Message]) -> None:

@@ -171,19 +171,19 @@ def _text(content: str | list[_Part]) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
-def response_id(number: int) -> str:
-    """Of the response to so manieth request of an episode."""
-    return f"resp_{number}"
+def response_id(answer_id: str) -> str:
+    """What the response that gives an answer is called."""
+    return f"resp_{answer_id}"
 
 
 def answer(
-    turn: Turn, asked: Asked, *, model: str, number: int, temperature: float
+    turn: Turn, asked: Asked, *, model: str, answer_id: str, temperature: float
 ) -> dict[str, Any]:
     """The whole answer."""
     sampled = turn.end - turn.start
-    return _open(asked, model=model, number=number, temperature=temperature) | {
+    return _open(asked, model=model, answer_id=answer_id, temperature=temperature) | {
         "status": "completed",
-        "output": _items(turn.message, number),
+        "output": _items(turn.message, answer_id),
         "usage": {
             "input_tokens": turn.start,
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -196,7 +196,7 @@ def answer(
 
 
 def events(
-    turn: Turn, asked: Asked, *, model: str, number: int, temperature: float
+    turn: Turn, asked: Asked, *, model: str, answer_id: str, temperature: float
 ) -> Iterator[bytes]:
     """The answer as events, in the order in which they would come from a model that is slow."""
     numbers = count()
@@ -204,10 +204,10 @@ def events(
     def told(kind: str, **fields: Any) -> bytes:
         return event({"type": kind, "sequence_number": next(numbers), **fields}, kind)
 
-    begun = _open(asked, model=model, number=number, temperature=temperature)
+    begun = _open(asked, model=model, answer_id=answer_id, temperature=temperature)
     yield told("response.created", response=begun)
     yield told("response.in_progress", response=begun)
-    for index, item in enumerate(_items(turn.message, number)):
+    for index, item in enumerate(_items(turn.message, answer_id)):
         where = {"item_id": item["id"], "output_index": index}
         called = item["type"] == "function_call"
         empty: dict[str, Any] = {"arguments": ""} if called else {"content": []}
@@ -228,13 +228,13 @@ def events(
             yield told(f"response.{kind}.done", text=text, **more, **where)
             yield told("response.content_part.done", part=part, **where)
         yield told("response.output_item.done", output_index=index, item=item)
-    whole = answer(turn, asked, model=model, number=number, temperature=temperature)
+    whole = answer(turn, asked, model=model, answer_id=answer_id, temperature=temperature)
     yield told("response.completed", response=whole)
 
 
-def _open(asked: Asked, *, model: str, number: int, temperature: float) -> dict[str, Any]:
+def _open(asked: Asked, *, model: str, answer_id: str, temperature: float) -> dict[str, Any]:
     return {
-        "id": response_id(number),
+        "id": response_id(answer_id),
         "object": "response",
         "created_at": 0,
         "status": "in_progress",
@@ -265,23 +265,23 @@ def _open(asked: Asked, *, model: str, number: int, temperature: float) -> dict[
     }
 
 
-def _items(message: Message, number: int) -> list[dict[str, Any]]:
+def _items(message: Message, answer_id: str) -> list[dict[str, Any]]:
     text, calls = readable(message)
     items: list[dict[str, Any]] = []
     if message.reasoning:
         thought = {"type": "reasoning_text", "text": message.reasoning}
         items.append(
-            {"type": "reasoning", "id": f"rs_{number}", "summary": [], "content": [thought]}
+            {"type": "reasoning", "id": f"rs_{answer_id}", "summary": [], "content": [thought]}
         )
     if text or not calls:
         said = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
         items.append(
-            {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": [said]}
+            {"type": "message", "id": f"msg_{answer_id}", "role": "assistant", "content": [said]}
         )
     items += [
         {
             "type": "function_call",
-            "id": f"fc_{number}_{place}",
+            "id": f"fc_{answer_id}_{place}",
             "call_id": call.id,
             "name": call.name,
             "arguments": json.dumps(call.arguments),

@@ -12,6 +12,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from typing import Any, Self
 
 import anyio
@@ -74,6 +75,7 @@ class Gateway:
         self._body_s = body_s
         self._holders = 0
         self._guests: dict[bytes, Guest] = {}
+        self._numbers = count(1)
         self._listening = AsyncExitStack()
         self._port = 0
         self._opening = anyio.Lock()
@@ -101,7 +103,7 @@ class Gateway:
                 allow_many_connections()
                 self._port = await self._listening.enter_async_context(listening(self._app()))
         key = secrets.token_urlsafe(32)
-        guest = self._guests[_digest(key)] = Guest(line)
+        guest = self._guests[_digest(key)] = Guest(line, next(self._numbers))
         place = f"http://{HOST}:{self._port}"
         try:
             yield Endpoint(f"{place}/v1", f"{place}/mcp", key)
@@ -127,7 +129,8 @@ class Gateway:
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             given = request.headers.get("Authorization", "")
-            guest = self._guests.get(_digest(given.removeprefix("Bearer ")))
+            scheme, _, key = given.rpartition(" ")
+            guest = self._guests.get(_digest(key)) if scheme.lower() == "bearer" else None
             if guest is None:
                 raise WireError(
                     "send the key of a dialogue that goes on, as `Authorization: Bearer <key>`",
@@ -142,7 +145,7 @@ class Gateway:
         with guest.at_work():
             asked = chat.read_request(await self._body(request), guest.line.temperature)
             turn = await _say(guest, asked)
-        form: Any = {"model": MODEL, "number": next(guest.numbers)}
+        form: Any = {"model": MODEL, "answer_id": guest.new_id()}
         if asked.stream:
             return await _told(request, chat.events(turn, usage=asked.usage, **form))
         return _json(200, chat.answer(turn, **form))
@@ -153,9 +156,9 @@ class Gateway:
             body = await self._body(request)
             asked, told = responses.read_request(body, temperature, guest.conversations)
             turn = await _say(guest, asked)
-        number = next(guest.numbers)
-        guest.keep(responses.response_id(number), [*told, turn.message])
-        form: Any = {"model": MODEL, "number": number, "temperature": temperature}
+        answer_id = guest.new_id()
+        guest.keep(responses.response_id(answer_id), [*told, turn.message])
+        form: Any = {"model": MODEL, "answer_id": answer_id, "temperature": temperature}
         if asked.stream:
             return await _told(request, responses.events(turn, asked, **form))
         return _json(200, responses.answer(turn, asked, **form))
@@ -166,7 +169,10 @@ class Gateway:
 
     async def _body(self, request: web.Request) -> bytes:
         with anyio.move_on_after(self._body_s):
-            return await request.read()
+            try:
+                return await request.read()
+            except web.RequestPayloadError as error:
+                raise WireError("the body is not encoded as its headers say") from error
         raise WireError(
             f"the rest of the request did not come within {self._body_s:g} s",
             code="request_timeout",
@@ -231,6 +237,8 @@ async def _typed_errors(request: web.Request, handler: Any) -> web.StreamRespons
         return answered
     except WireError as error:
         return _error(error.status, error.code, str(error), again=error.again)
+    except RecursionError:  # wherever it came up: in reading it, or in rendering it
+        return _error(400, "invalid_request", "the request is nested too deeply")
     except web.HTTPException as error:  # aiohttp's own: body too large
         return _error(error.status, error.reason.lower().replace(" ", "_"), error.reason)
     except Exception:  # the boundary: a bug answers one client and is logged, with its traceback

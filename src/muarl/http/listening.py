@@ -9,11 +9,13 @@ aiohttp's server is asyncio-only, so this is too.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from muarl.errors import SetupError
 
@@ -24,6 +26,16 @@ _BACKLOG = 1024
 """Connections that may wait to be accepted: hundreds of dialogues begin at once."""
 _GOODBYE_S = 1.0
 """Seconds that requests may still take when it closes, and what is left of a refused one."""
+
+
+def _is_no_senders_doing(record: logging.LogRecord) -> bool:
+    """What is no HTTP is answered, and not logged: the error repeats it, with the key that may be in it."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, (HttpProcessingError, web.RequestPayloadError))
+
+
+logger = logging.getLogger(__name__)
+logger.addFilter(_is_no_senders_doing)
 
 
 def asyncio_only(what: str) -> None:
@@ -63,6 +75,7 @@ async def listening(
         shutdown_timeout=_GOODBYE_S,
         keepalive_timeout=head_s,
         lingering_time=_GOODBYE_S,
+        logger=logger,
     )
     await runner.setup()
     try:

@@ -27,6 +27,7 @@ from muarl.report.embed import PAGE_BYTES, Listed, embed, list_journal
 from muarl.report.html_page import html_page
 from muarl.report.run_folder import RunFolder, read_run_folder, sound
 from muarl.report.tokens import token_texts
+from muarl.report.trainings import trainings
 
 _SCRIPTS = (
     "dom.js", "charts.js", "summary.js", "evaluations.js", "users.js", "training.js", "runs.js", "tokens.js", "dialogue.js",
@@ -138,7 +139,12 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
     return html_page(
         f"{title} · muarl report",
         _SCRIPTS,
-        {"runs": runs, "settings": settings, **catalogue()},
+        {
+            "runs": runs,
+            "settings": settings,
+            "trainings": trainings(folders, names),
+            **catalogue(),
+        },
         packs=packs,
     )
 

@@ -238,7 +238,7 @@ def _read_metrics(path: Path, folder: RunFolder) -> None:
 
 def _identity(kind: str, entry: dict[str, Any], number: int) -> Any:
     """What a line is about: a resumed run writes the lines after its checkpoint again."""
-    if kind in ("eval", "users", "perturbed", "observed"):
+    if kind in ("eval", "rollout", "users", "perturbed", "observed"):
         names = ("phase", "temperature", "policy", "user", "name")
         about: Any = tuple(map(entry.get, names))
     else:

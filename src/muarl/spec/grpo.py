@@ -105,6 +105,9 @@ class UpdateSpec(Spec):
     max_skipped: Annotated[int, Field(ge=0)] = 3
     """So many updates in a row may be left out because loss or gradient are not finite; one more ends the
     run."""
+    max_mismatch: PositiveFloat = 0.01
+    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
+    it there is an alarm: the engine does not sample what the trainer believes."""
     freeze_embeddings: bool = True
     """Keep token embeddings (and a tied output layer) as the cold start left them."""
 
@@ -173,9 +176,6 @@ class GrpoSpec(UpdateSpec):
     """How."""
     lr_end: Fraction = 0.1
     """Share of the peak that is left at the last iteration, if there is a decay."""
-    max_mismatch: PositiveFloat = 0.01
-    """Divergence of the trainer from the sampler on a token at the same weights, estimated by `k3`; above
-    it there is an alarm: the engine does not sample what the trainer believes."""
     credit: CreditSpec = CreditSpec(outcome=OutcomeCredit())
     """How an episode's advantage is shared out among its turns."""
     shuffled_credit: bool = False

@@ -43,6 +43,10 @@ from muarl.tools.returned import said_of
 from muarl.tools.sdk_logs import hearing
 
 _NAME_CHARS = 80
+_MOST_TOOLS = 4096
+"""That a server may list, so that a list without end has one."""
+_CLOSED = ("Connection closed", "SSE stream ")
+"""What the SDK's own words begin with where there will be no answer any more."""
 _SAID_CHARS = 500
 """Of an error that muarl's own call was answered with."""
 
@@ -211,7 +215,7 @@ class McpSession:
                 f"answered {what} with something that is not a {answer.__name__}"
             ) from None
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if _is_closed(error):
                 # A client that is cancelled closes too; then only the cancellation counts.
                 await anyio.lowlevel.checkpoint_if_cancelled()
                 raise self._carrier.failure(f"died in {what}") from None
@@ -299,13 +303,18 @@ async def connected(
         raise _broken(failure, carrier, started=False) from failure
 
 
+def _is_closed(error: MCPError) -> bool:
+    """Whether the SDK says so, and no server: its code is one that servers may use as they like."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_CLOSED)
+
+
 def _broken(error: Exception, carrier: Carrier, *, started: bool) -> ToolServerError:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ToolServerError):
         return error
     if isinstance(error, MCPError):
-        why = "it ended" if error.code == CONNECTION_CLOSED else error.message
+        why = "it ended" if _is_closed(error) else error.message
     elif isinstance(error, FileNotFoundError):
         why = f"{error}; is it installed, and on the PATH?"
     elif isinstance(error, (OSError, httpx2.HTTPError)):
@@ -331,6 +340,8 @@ async def _list_tools(client: McpClient, carrier: Carrier) -> tuple[ToolSpec, ..
         tools += [
             ToolSpec(tool.name, tool.description or "", tool.input_schema) for tool in page.tools
         ]
+        if len(tools) > _MOST_TOOLS:
+            raise carrier.failure(f"did not start: it lists more than {_MOST_TOOLS:,} tools")
         cursor = page.next_cursor
         if cursor is None:
             return offered(tools, carrier)

@@ -13,7 +13,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 from muarl.errors import ToolServerError, did_you_mean
 from muarl.spec.sql import SqlGuardSpec, SqlToolSpec, json_schema
 from muarl.world import World, WorldProxy
-from muarl.world.sql import Database, Refused, RowError, SqlWorld
+from muarl.world.sql import Database, Exhausted, Refused, RowError, SqlWorld
 from muarl.world.sql.transaction import Transaction
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
@@ -41,8 +41,8 @@ def sql_server(tools: Mapping[str, SqlToolSpec]) -> Callable[[World], Server]:
         async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
             try:
                 said = call(tools[params.name], world, params.arguments or {})
-            except RowError:
-                raise  # the domain's SQL wrote what no world can hold: the server's fault
+            except (Exhausted, RowError):
+                raise  # the domain's SQL asked for too much, or wrote what no world can hold
             except (_Answer, Refused) as error:
                 return CallToolResult(content=[_text(str(error))], is_error=True)
             return CallToolResult(content=[_text(said)])
@@ -58,6 +58,7 @@ def call(tool: SqlToolSpec, world: World, arguments: Mapping[str, Any]) -> str:
     Raises:
         _Answer: An argument is wrong, or a guard failed.
         Refused: SQLite would not do it.
+        Exhausted: It took more of the machine than a call may.
         RowError: What was written is none of a world.
         ToolServerError: The world is none of tables.
     """

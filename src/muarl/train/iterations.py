@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from muarl.train.at_work import RunAtWork
 from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
 from muarl.train.grpo import round_metrics, token_drift
 from muarl.train.learned_from import learned_line
-from muarl.train.learning import Learned, Learner, figures_of
+from muarl.train.learning import Learned, Learner, figures_of, skipped_last
 from muarl.train.lineup import Lineup
 from muarl.train.measuring import answers_told, items_done
 from muarl.train.pipeline import Pipeline
@@ -131,7 +131,7 @@ class _Iterations:
             reference_of(at.model, cold_model),
             self._spec,
             temperature=at.run.rollout.temperature,
-            skipped_in_a_row=_skipped_last(at.folder.lines()),
+            skipped_in_a_row=skipped_last(at.folder.lines()),
         )
         self._began()
 
@@ -193,6 +193,7 @@ class _Iterations:
             "observed": observed,
         }
         if hers is not None:
+            figures["alarms"] += hers.pop("alarms")
             figures["user_model"] = hers
         self._log(number, figures)
         at.folder.log_learned(learned_line(number, batch.groups, learned))
@@ -275,12 +276,6 @@ def _of_batch(batch: Batch) -> dict[str, Any]:
         "groups_stale": batch.stale,
         "token_drift": token_drift(episodes),
     }
-
-
-def _skipped_last(lines: Iterable[Mapping[str, Any]]) -> int:
-    """Updates that a run skipped last, one after another."""
-    counts = [line["skipped_in_a_row"] for line in lines if "skipped_in_a_row" in line]
-    return counts[-1] if counts else 0
 
 
 def _sayable(value: Any) -> Any:

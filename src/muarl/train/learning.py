@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -90,20 +90,26 @@ class Learned:
         }
 
 
-def figures_of(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
-    """For the run's log."""
+def figures_of(learned: Learned, spec: UpdateSpec, *, key: str = "grpo") -> dict[str, Any]:
+    """For the run's log.
+
+    Args:
+        learned: What became of the batch.
+        spec: How it was learned from.
+        key: Where that stands in the run's spec; alarms name it.
+    """
     found, alarms = learned.mismatch, []
     rejected = sum(not u.num_tokens for u in learned.updates)
     if rejected:
         alarms.append(
-            f"{rejected} of {len(learned.updates)} updates learned nothing: grpo.correction rejected every "
+            f"{rejected} of {len(learned.updates)} updates learned nothing: {key}.correction rejected every "
             "token. Widen reject_below and reject_above, or lower the lag"
         )
     if found is not None and not found.kl <= spec.max_mismatch:
         alarms.append(
             f"the sampler does not sample what the trainer believes at the same weights: KL "
-            f"{found.kl:.3g} a token (grpo.max_mismatch {spec.max_mismatch:g}), largest gap of "
-            f"log-probs {found.largest_gap:.3g}. A correction (grpo.correction) makes up for some of it"
+            f"{found.kl:.3g} a token ({key}.max_mismatch {spec.max_mismatch:g}), largest gap of "
+            f"log-probs {found.largest_gap:.3g}. A correction ({key}.correction) makes up for some of it"
         )
     return {
         **update_metrics(learned.updates),
@@ -116,6 +122,12 @@ def figures_of(learned: Learned, spec: GrpoSpec) -> dict[str, Any]:
         "mismatch": None if found is None else msgspec.to_builtins(found),
         "alarms": alarms,
     }
+
+
+def skipped_last(lines: Iterable[Mapping[str, Any]]) -> int:
+    """Updates that a run skipped last, one after another, by the lines of its log."""
+    counts = [line["skipped_in_a_row"] for line in lines if "skipped_in_a_row" in line]
+    return counts[-1] if counts else 0
 
 
 class Learner:

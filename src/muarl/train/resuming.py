@@ -21,8 +21,11 @@ _HOW = (
     "model.device",
     "checkpoint.*",
     "sinks*",
-    "grpo.max_mismatch",
-    "grpo.max_skipped",
+    *(
+        f"{whose}grpo.max_{what}"
+        for whose in ("", "user_model.")
+        for what in ("mismatch", "skipped")
+    ),
     *(f"engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env", "weights_dir")),
     *(f"engine.vllm_server.{key}" for key in ("timeout_s", "sync_timeout_s", "trainer_address")),
     *(f"user_model.engine.vllm_server.{key}" for key in ("endpoints*", "api_key_env")),

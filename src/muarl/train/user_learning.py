@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from msgspec import to_builtins
 
 from muarl.kernel.checkpoint import Counters, drop_checkpoints, load_checkpoint, save_checkpoint
 from muarl.kernel.lora import has_adapters
@@ -19,8 +18,7 @@ from muarl.seeds import generator
 from muarl.spec.user_model import UserGrpoSpec
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
-from muarl.train.grpo import update_metrics
-from muarl.train.learning import Learned, Learner
+from muarl.train.learning import Learned, Learner, figures_of, skipped_last
 from muarl.train.past_users import PastUsers, open_past_users
 from muarl.train.reference import reference_of
 from muarl.train.user_grpo import user_metrics, user_training_set
@@ -60,7 +58,12 @@ class UserLearning:
         self._cold_model, self._beginning = cold_model, began_with(cold_model)
         self._reference = reference_of(hers.model, cold_model)
         self._trainer = Trainer.for_grpo(hers.model, spec, at.run.kernel)
-        self._learner = Learner(self._trainer, self._reference, spec, temperature=temperature)
+        before = (line.get("user_model") or {} for line in at.folder.lines())
+        self._learner = Learner(
+            *(self._trainer, self._reference, spec),
+            temperature=temperature,
+            skipped_in_a_row=skipped_last(before),
+        )
 
     async def begin(self, first: int) -> None:
         """Take her up where iteration `first` finds her.
@@ -109,11 +112,8 @@ class UserLearning:
         learned = await anyio.to_thread.run_sync(learn)
         return {
             **user_metrics(groups, version=iteration),
-            **update_metrics(learned.updates),
-            "kl": learned.divergence,
-            "skipped": [skipped._asdict() for skipped in learned.skipped],
-            "idle_updates": learned.idle,
-            "mismatch": None if learned.mismatch is None else to_builtins(learned.mismatch),
+            **figures_of(learned, self._spec, key="user_model.grpo"),
+            "skipped_in_a_row": self._learner.skipped_in_a_row,
             "sync_gap": self._sync_gap,
             "met": len(self._hers.plays.policies),
         }

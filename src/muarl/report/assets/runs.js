@@ -25,9 +25,9 @@ function share(line, key) {
   return all ? (line[key] || 0) / all : null;
 }
 
-function runsSection({ runs, settings }) {
+function runsSection({ runs, settings, trainings }) {
   if (runs.length < 2) return "";
-  const section = h("section", { id: "runs" }, h("h2", {}, "Side by side"), endingTable(runs));
+  const section = h("section", { id: "runs" }, h("h2", {}, "Side by side"), endingTable(runs, trainings));
   if (settings.length) {
     section.append(titled("In what they differ", ["", ...runs.map(({ run }) => run.name)],
       settings.map(({ path, values }) => [h("code", {}, path), ...values.map((value) => h("code", {}, value ?? "–"))])));
@@ -42,7 +42,7 @@ function runsSection({ runs, settings }) {
 }
 
 /** What each run ended with, at the temperature of its headline. */
-function endingTable(runs) {
+function endingTable(runs, trainings) {
   const rows = runs.map((data, i) => {
     const found = headline(data.evals);
     const last = found && (found.after || found.before);
@@ -52,9 +52,10 @@ function endingTable(runs) {
       h("td", { class: "scale" }, plot([last?.success], [`s${i % 8}`], floorOf(data))),
       h("td", {}, last ? number(last.n) : "–"), h("td", {}, rewards.length ? percent(rewards[rewards.length - 1]) : "–"), h("td", {}, number(data.iterations.length)));
   });
-  return h("div", { class: "card" }, scrolling("Runs side by side", h("table", { class: "evals" },
+  return h("div", { class: "card" }, scrolling("Runs side by side", h("table", { class: "evals of-runs" },
     h("thead", {}, h("tr", {}, ["run", "seed", "before", "success", "0 to 100 %", "dialogues", "last training reward", "iterations"].map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, rows))), h("p", { class: "note" }, "Success of the last evaluation with its 95 % interval; the dashed line is the floor. Intervals that overlap do not show a difference: muarl compare compares runs task by task."));
+    h("tbody", {}, rows))), h("p", { class: "note" }, "Success of the last evaluation with its 95 % interval; the dashed line is the floor. Intervals that overlap do not show a difference: muarl compare compares runs task by task."),
+    trainings.map(({ runs: names, says }) => h("p", { class: "note" }, `Trainings of one kind, which differ by the seed alone: ${names.join(", ")}. Success: ${says}.`)));
 }
 
 function comparedCharts(runs) {

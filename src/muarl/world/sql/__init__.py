@@ -8,5 +8,6 @@ changed are written back into the document.
 
 from muarl.world.sql.database import Database as Database
 from muarl.world.sql.rows import RowError as RowError
+from muarl.world.sql.rules import Exhausted as Exhausted
 from muarl.world.sql.rules import Refused as Refused
 from muarl.world.sql.world import SqlWorld as SqlWorld

@@ -8,6 +8,8 @@ their arguments (law L5). Statements are also held to sizes and to a number of s
 from __future__ import annotations
 
 import sqlite3
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -19,7 +21,12 @@ from muarl.world.sql.text import common_tables
 MAX_STEPS = 5_000_000
 """Steps of SQLite's virtual machine one call may take: well under a second. Counted, not timed, so
 that the same call comes out the same on a loaded machine (law L5)."""
-_STEPS_AT_ONCE = 10_000
+MAX_CPU_S = 10.0
+"""Seconds of processor time one call may take. Steps bound it a hundred times lower, unless each of them
+works on texts of a megabyte."""
+MAX_GROWTH = 1 << 30
+"""Bytes of memory the process may grow by in a call, beyond the most that it ever had."""
+_STEPS_AT_ONCE = 1_000
 """So exactly are they counted: a statement that ran before goes on where its last run stopped."""
 
 _SIZES = {
@@ -85,6 +92,13 @@ class Refused(ValueError):
         super().__init__(message)
 
 
+class Exhausted(Refused):
+    """SQL that took more of this machine than a call may.
+
+    On another it might have come through, so it is a fault, and no answer (law L5).
+    """
+
+
 def refuse_clocks(statement: str) -> None:
     """Refuse a statement in which a call is written that tells the time.
 
@@ -100,6 +114,16 @@ def refuse_clocks(statement: str) -> None:
 
 def _no_clock(name: str) -> str:
     return f"{name}() may not ask for the time: give it a date"
+
+
+def peak_memory() -> int:
+    """Bytes of memory that the process had at most; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 class Mode(Enum):
@@ -140,6 +164,8 @@ class Rules:
         self._statement = ""
         self._denied = ""
         self._steps = 0
+        self._until = self._most = 0.0
+        self._exhausted = ""
         self._dates = sqlite3.connect(":memory:", check_same_thread=False)
         for limit, size in _SIZES.items():
             connection.setlimit(limit, size)
@@ -165,21 +191,29 @@ class Rules:
 
         Raises:
             Refused: SQLite would not run something, or gave up on it.
+            Exhausted: It took more of the machine than it may.
         """
         before, self._mode, self._denied = (self._mode, self._statement), mode, ""
+        self._exhausted = ""
         self._statement = statement
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning) as error:
+            if self._exhausted:
+                raise Exhausted(self._exhausted) from None
             raise Refused(self._why(error)) from error
+        except MemoryError:
+            raise Exhausted("it takes more memory than there is") from None
         except OverflowError as error:
             raise Refused("an integer is beyond 64 bits") from error
         finally:
             self._mode, self._statement = before
 
     def start_counting(self) -> None:
-        """A call, or a statement of a schema, begins: it may take `MAX_STEPS` from now on."""
+        """A call, or a statement of a schema, begins: it may take so much from now on."""
         self._steps = MAX_STEPS
+        self._until = time.thread_time() + MAX_CPU_S
+        self._most = peak_memory() + MAX_GROWTH
 
     def _date_function(self, name: str) -> Callable[..., Any]:
         """SQLite's own, which computes with dates but does not tell today's (law L5)."""
@@ -194,8 +228,15 @@ class Rules:
         return compute
 
     def _step(self) -> int:
+        """Whether SQLite is to give up."""
         self._steps -= _STEPS_AT_ONCE
-        return int(self._mode is not Mode.OWN and self._steps < 0)
+        if self._mode is Mode.OWN:
+            return 0
+        if time.thread_time() > self._until:
+            self._exhausted = f"it takes more than {MAX_CPU_S:g} s of processor time"
+        elif peak_memory() > self._most:
+            self._exhausted = f"it takes more than {MAX_GROWTH >> 20:,} MB of memory"
+        return int(self._steps < 0 or bool(self._exhausted))
 
     def _why(self, error: Exception) -> str:
         if self._denied:
