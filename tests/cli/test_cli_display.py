@@ -262,6 +262,42 @@ def test_what_goes_to_no_terminal_is_plain_lines(
     ]
 
 
+class Stream(io.StringIO):
+    """Stands for stderr; `tty` is whether it is a terminal."""
+
+    def __init__(self, tty: bool) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+@pytest.mark.parametrize(
+    ("tty", "environment", "is_live"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+        (False, {"TERM": "xterm", "TTY_COMPATIBLE": "1"}, False),
+    ],
+)
+def test_only_a_terminal_that_can_is_drawn_over(
+    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], is_live: bool
+) -> None:
+    """A log that asks for colours, as many do, is a log."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr", stream := Stream(tty))
+    with display(Course(Counters())) as progress:
+        assert isinstance(progress, LiveProgress) == is_live
+        progress.phase("rollout", 4)
+        progress.advance(4)
+        _telling.show_step("a step")
+    assert ("\x1b" in stream.getvalue()) == is_live
+    assert "rollout" in stream.getvalue()
+
+
 def test_lines_of_a_run_go_on_with_the_seconds_that_were_told_before(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
