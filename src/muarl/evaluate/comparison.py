@@ -128,6 +128,9 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 def sign_flip_p(of_tasks: Sequence[float], *, seed: int = 0) -> float | None:
     """Two-sided p-value that a mean of independent values is 0, each as likely up as down.
 
+    Differences of rates are so where a task was tried as often in both. Of rates near 0 or 1 of very unequal
+    numbers of trials they are not, and p is then too small: docs/evaluation.md says by how much.
+
     Exact: sums of all patterns are counted by a polynomial with a term x^|d| + x^-|d| for each task,
     whose coefficients are the digits of one large integer.
 

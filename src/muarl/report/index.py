@@ -142,10 +142,14 @@ class EpisodeIndex:
                 self._head = b""
                 self._facets = (-1, {})
         taken: list[Stored] = []
-        for stored in read_stored(self._journal, after=self._end):
-            taken.append(stored)
-            if len(taken) == AT_ONCE:
-                break
+        try:
+            for stored in read_stored(self._journal, after=self._end):
+                taken.append(stored)
+                if len(taken) == AT_ONCE:
+                    break
+        except RecordError:
+            if not taken:  # else what comes before the damage is taken up first
+                raise
         if not taken:
             self._read_to = size  # what may follow the last whole record is being written, or torn
             return False
