@@ -1,4 +1,4 @@
-"""A chat endpoint in a process of its own that answers at once, so that what is measured is the client.
+"""A chat endpoint that answers at once.
 
 Asked for several messages it gives five with probabilities; asked to word one, it gives that one back;
 else it says yes.
@@ -6,15 +6,12 @@ else it says yes.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from muarl.http.descriptors import allow_many_connections
+from _ready_server import Connection, answer, serve, started
 
 _DRAFT = "She wants to say: "
 _SEVERAL = json.dumps(
@@ -55,53 +52,20 @@ def completion(text: str) -> bytes:
         ],
         "usage": {"prompt_tokens": 400, "total_tokens": 420, "completion_tokens": 20},
     }
-    data = json.dumps(body).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-    )
-    return head.encode() + data
+    return answer(body)
 
 
-class _Connection(asyncio.Protocol):
-    def __init__(self) -> None:
-        self._data = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        head, end, body = self._data.partition(b"\r\n\r\n")
-        _, _, rest = head.lower().partition(b"content-length:")
-        if not end or len(body) < int(rest.partition(b"\r\n")[0]):
-            return
-        self._data = b""
-        self._transport.write(completion(said(json.loads(body)["messages"])))
-
-
-async def _serve() -> None:
-    allow_many_connections()
-    server = await asyncio.get_running_loop().create_server(
-        _Connection, "127.0.0.1", 0, backlog=1024
-    )
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started it is done
+class _Answers(Connection):
+    def asked(self, head: bytes, body: bytes) -> None:
+        self.write(completion(said(json.loads(body)["messages"])))
 
 
 @contextmanager
 def chat_server() -> Iterator[str]:
     """Run one while the block is open; its base URL."""
-    command = [sys.executable, __file__]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.kill()
+    with started("_chat_server.py") as url:
+        yield f"{url}/v1"
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    serve(_Answers)

@@ -1,28 +1,12 @@
-"""A server that answers as vLLM's token route does, after a given time; a process of its own.
-
-It is as cheap as asyncio allows, with ready-made answers, so that what is measured is the client.
-"""
+"""A server that answers as vLLM's token route does, after a given time."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from muarl.http.descriptors import allow_many_connections
-
-_BACKLOG = 4096
-
-
-def _answer(body: object) -> bytes:
-    data = json.dumps(body).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-    )
-    return head.encode() + data
+from _ready_server import Connection, answer, serve, started
 
 
 def message(tokens: int, prompt: int = 0) -> bytes:
@@ -52,7 +36,7 @@ def message(tokens: int, prompt: int = 0) -> bytes:
         "logprobs": {"content": logprobs},
     }
     usage = {"prompt_tokens": 400, "total_tokens": 400 + tokens, "completion_tokens": tokens}
-    return _answer(
+    return answer(
         {
             "request_id": "generate-tokens-0123456789abcdef",
             "model": "tiny",
@@ -68,67 +52,31 @@ def message(tokens: int, prompt: int = 0) -> bytes:
     )
 
 
-class _Connection(asyncio.Protocol):
-    """Reads a request by its content-length, and answers it when the time has come."""
-
+class _Answers(Connection):
     def __init__(self, latency_s: float, tokens: int) -> None:
+        super().__init__()
         self._latency_s = latency_s
         self._message = message(tokens)
         self._look = message(16)
         self._scores = message(1, prompt=4 + 16)
-        self._data = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        head, end, body = self._data.partition(b"\r\n\r\n")
-        if not end:
-            return
-        _, _, rest = head.lower().partition(b"content-length:")
-        if len(body) < int(rest.partition(b"\r\n")[0] or 0):
-            return
-        self._data = b""
+    def asked(self, head: bytes, body: bytes) -> None:
         if head.startswith(b"GET /version"):
-            self._write(_answer({"version": "0.32.0"}))
+            self.write(answer({"version": "0.32.0"}))
         elif head.startswith(b"GET"):
-            self._write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+            self.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
         elif b'"prompt_logprobs":' in body:
-            self._write(self._scores)
+            self.write(self._scores)
         elif b'"temperature":2.0' in body:  # a look at whether log-probs heed the temperature
-            self._write(self._look)
+            self.write(self._look)
         else:
-            asyncio.get_running_loop().call_later(self._latency_s, self._write, self._message)
-
-    def _write(self, answer: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(answer)
+            asyncio.get_running_loop().call_later(self._latency_s, self.write, self._message)
 
 
-async def _serve(latency_s: float, tokens: int) -> None:
-    allow_many_connections()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: _Connection(latency_s, tokens), "127.0.0.1", 0, backlog=_BACKLOG
-    )
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started it is done
-
-
-@contextmanager
-def token_server(latency_s: float, tokens: int) -> Iterator[str]:
+def token_server(latency_s: float, tokens: int) -> AbstractContextManager[str]:
     """Run one while the block is open; its base URL."""
-    command = [sys.executable, __file__, str(latency_s), str(tokens)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+    return started("_token_server.py", latency_s, tokens)
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(float(sys.argv[1]), int(sys.argv[2])))
+    serve(lambda: _Answers(float(sys.argv[1]), int(sys.argv[2])))

@@ -36,6 +36,9 @@ def world(orders):
 
 def stop():
     raise KeyboardInterrupt
+
+def framework():
+    json.wrapping()
 """
 
 
@@ -74,6 +77,20 @@ def test_the_line_is_the_authors_whoever_raised(
 
 def test_a_line_of_hers_stands_before_one_of_a_library(hers: types.ModuleType) -> None:
     assert place(raised(hers.library)) == " (shop.py:13, in library)"
+
+
+def test_what_a_framework_wraps_is_said_with_the_line_of_hers_that_called_it(
+    hers: types.ModuleType,
+) -> None:
+    def wrapping() -> None:
+        try:
+            raise LookupError("refused")
+        except LookupError as error:
+            raise RuntimeError("the step failed") from error
+
+    hers.json = types.SimpleNamespace(wrapping=wrapping)
+    said = blame(raised(hers.framework))
+    assert said == "LookupError: refused (shop.py:22, in framework)"
 
 
 def test_code_that_does_not_compile_is_named_by_its_own_line(tmp_path: Path) -> None:

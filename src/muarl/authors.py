@@ -105,12 +105,13 @@ def blame(error: BaseException) -> str:
     Example:
         "KeyError: 'x' (domains/desk/tasks.py:76, in generate)"
     """
-    error = _said_by_author(error)
+    told = list(_down_to_what_is_said(error))
+    error = told[-1]
     text = _text_of(error)
     kind = type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"{kind}: {error.msg} ({shown_file(error.filename)}:{error.lineno})"
-    where = place(error) or _place_elsewhere(error)
+    where = next(filter(None, map(place, reversed(told))), "") or _place_elsewhere(error)
     return f"{kind}: {text}{where}" if text else f"{kind}{where}"
 
 
@@ -171,17 +172,19 @@ def is_of_a_library(filename: str) -> bool:
     return filename.startswith(_LIBRARIES)
 
 
-def _said_by_author(error: BaseException) -> BaseException:
-    """Of an error and its causes the first that her code raised itself, or the root of all.
+def _down_to_what_is_said(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes, down to the first that her code raised itself, or to the root of all.
 
-    A task group wraps the one error of its tasks; that is meant then.
+    A task group wraps the one error of its tasks; that is meant then. A library that she called may have
+    wrapped what another one raised, outside of any code of hers.
     """
     while True:
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
+        yield error
         raised_by_her = [is_hers for _, is_hers in _frames(error.__traceback__)][-1:]
         if error.__cause__ is None or True in raised_by_her:
-            return error
+            return
         error = error.__cause__
 
 

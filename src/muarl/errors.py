@@ -25,7 +25,7 @@ One thing is no error: OldVersionWarning, a spec file that has an old form and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -169,3 +169,12 @@ class WeightSyncError(TrainError):
 
 class OldVersionWarning(UserWarning):
     """A spec file has an old form; it is read all the same."""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors that a group of groups holds, in order; itself, if it is no group."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

@@ -8,7 +8,7 @@ record, so it is refused where it comes in.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # Far above any tool argument or world of sense, far below where parsers and encoders give up.
@@ -75,3 +75,20 @@ def _no_number(value: float, at: str) -> str:
 
 def _below(at: str, key: object) -> str:
     return f"{at}.{key}" if at else str(key)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in JSON data, in order; keys are none.
+
+    Example:
+        >>> list(texts_in({"a": ["x", 1], "b": "y"}))
+        ['x', 'y']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from texts_in(inner)

@@ -183,6 +183,7 @@ class LedDialogue(Dialogue):
         self._telling = anyio.Lock()
         self._notes: dict[str, Any] = {}
         self._asked = 0
+        self._taken_back = 0
         self._over: Outcome | None = None
         self._fault: EpisodeError | None = None
         self._session: ToolSession
@@ -327,7 +328,7 @@ class LedDialogue(Dialogue):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
     ) -> Turn:
         limits = self._limits
-        if self._asked == limits.max_turns:
+        if self._asked - self._taken_back == limits.max_turns:
             self._end(Outcome.TRUNCATED_TURNS)
         number, self._asked = self._asked, self._asked + 1
         thread = self._threads.ask(messages, tools)
@@ -340,6 +341,7 @@ class LedDialogue(Dialogue):
             self._refuse_after_the_end()  # what nobody waited for any more
         except BaseException:  # cancelled perhaps, by a client that hung up, and will ask again
             self._threads.take_back(thread)
+            self._taken_back += 1  # no message came of it: it was no turn
             raise
         message, where = thread.keep(generation, turn=number)
         turn = self._begin_turn(message, where, generation)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.console import Group as Lines
 
 from muarl.cli import _display, _telling
-from muarl.cli._display import LiveProgress, PlainProgress, display
+from muarl.cli._display import LiveProgress, PlainProgress, display, drawn
 from muarl.cli._grid import grid_lines
 from muarl.cli._standing import Course
 from muarl.cli._status import above, beside, brief, in_words, removals, status, status_lines
@@ -69,6 +69,32 @@ def rendered(counters: Counters, width: int) -> list[str]:
     return console.export_text().rstrip("\n").split("\n")
 
 
+def phases_shown(width: int, height: int) -> list[str]:
+    course = Course(Counters())
+    for name in ("floor", "cold start", "evaluate cold, T=1", "GRPO"):
+        course.phase(name, 3000)
+    course.advance(816, reward=0.5)
+    console = Console(
+        width=width, height=height, file=io.StringIO(), record=True, force_terminal=True
+    )
+    console.print(drawn(course.standing()))
+    return [line.rstrip() for line in console.export_text().rstrip("\n").split("\n")]
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_in_a_narrow_terminal_a_phase_keeps_its_numbers(width: int) -> None:
+    lines = phases_shown(width, 24)
+    assert lines[0] == "floor 3,000/3,000 0:00:00"
+    assert lines[-1] == "GRPO 816/3,000 0:00:00 reward 0.500"
+
+
+@pytest.mark.parametrize(("height", "names"), [(24, 4), (3, 2), (1, 1)])
+def test_in_a_low_terminal_the_last_phases_are_shown(height: int, names: int) -> None:
+    lines = phases_shown(100, height)
+    assert len(lines) == names
+    assert lines[-1].startswith("GRPO")
+
+
 def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() -> None:
     rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
     metrics = [PredicateResult("share", 0.5, "")]
@@ -82,6 +108,12 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
         "pass@2 1.000 [0.207, 1.000]",
         "share 0.500 (no interval: it is of one task)",
     ]
+
+
+def test_beside_a_success_that_too_few_tasks_decide_stands_that_they_do() -> None:
+    episodes = [build_episode(build_key(f"task {n}"), reward=float(n > 1)) for n in range(30)]
+    line, *_ = beside(summarise(episodes))
+    assert line.startswith("2 of 30 tasks ever failed, too few for an interval of 95 %")
 
 
 def test_a_grid_says_what_its_scores_leave_out() -> None:
@@ -228,6 +260,42 @@ def test_what_goes_to_no_terminal_is_plain_lines(
         "rollout, T=1: 4/4  reward 0.500  live 64  0 tokens/s  success 1.000",
         "done",
     ]
+
+
+class Stream(io.StringIO):
+    """Stands for stderr; `tty` is whether it is a terminal."""
+
+    def __init__(self, tty: bool) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+@pytest.mark.parametrize(
+    ("tty", "environment", "is_live"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+        (False, {"TERM": "xterm", "TTY_COMPATIBLE": "1"}, False),
+    ],
+)
+def test_only_a_terminal_that_can_is_drawn_over(
+    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], is_live: bool
+) -> None:
+    """A log that asks for colours, as many do, is a log."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr", stream := Stream(tty))
+    with display(Course(Counters())) as progress:
+        assert isinstance(progress, LiveProgress) == is_live
+        progress.phase("rollout", 4)
+        progress.advance(4)
+        _telling.show_step("a step")
+    assert ("\x1b" in stream.getvalue()) == is_live
+    assert "rollout" in stream.getvalue()
 
 
 def test_lines_of_a_run_go_on_with_the_seconds_that_were_told_before(

@@ -141,6 +141,20 @@ def test_while_a_file_is_torn_what_it_said_before_stands(folder: Path, tmp_path:
     assert seen.standing.phases[-1].name == "GRPO"
 
 
+def test_metrics_that_are_damaged_spoil_nothing_else_of_what_is_shown(
+    muarl: InProcess, folder: Path
+) -> None:
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "iteration", "iteration": 8, "reward_mean": "high"}\n')
+    assert "0.000 to 0.875" in muarl("top", folder, "--once").out
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write("no line\n{}\n")
+    shown = muarl("top", folder, "--once").out
+    assert "metrics.jsonl:10: not a JSON object" in shown
+    assert "GRPO" in shown
+    assert "success" in shown
+
+
 def test_many_rewards_are_drawn_as_means_of_neighbours() -> None:
     assert sparkline([0.0, 0.5, 1.0], 40) == "▁▅█"
     assert sparkline([0.5] * 3, 40) == "▁▁▁"

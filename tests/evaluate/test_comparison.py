@@ -133,11 +133,37 @@ def test_what_one_comparison_shows_many_may_not() -> None:
     assert (first.found, first.together) == ("undecided", 6)
     assert first.p == pytest.approx(2 / 2**7)
     assert first.adjusted == pytest.approx(6 * 2 / 2**7)
-    assert first.why.startswith("not shown by the sample: p = 0.016 (0.094 as one of 6); below")
+    # Six times 2 / 2 ** 7 is more than 0.05, so seven tasks cannot show it, however they fall out.
+    assert first.why == (
+        "not supported by the sample: p = 0.016 (0.094 as one of 6), on 7 tasks that differ, and 8 that "
+        "all agree are the fewest that could show anything beside the others"
+    )
     alone = compared(*shown).detectable
     assert alone is not None
     assert first.detectable is not None
     assert first.detectable > alone
+
+
+def test_beside_others_that_are_shown_fewer_tasks_are_enough() -> None:
+    """Holm multiplies the last of six by one, so that the six that are the fewest alone are enough."""
+    *_, last = compared_together([*[won(20)] * 5, won(6)])
+    assert (last.found, last.adjusted) == ("higher", pytest.approx(2 / 2**6))
+    *_, last = compared_together([*[won(20)] * 5, won(5)])
+    assert "6 that all agree are the fewest" in last.why
+
+
+def test_what_differs_by_rounding_alone_does_not_differ() -> None:
+    sums, threes = ({str(i): [rate] for i in range(9)} for rate in (0.1 + 0.2, 0.3))
+    one = compared(sums, threes)
+    assert (one.differ, one.p) == (0, 1.0)
+    assert one.why.startswith("not supported by the sample: they differ on 0 tasks")
+
+
+@given(st.lists(st.integers(-999, 999).map(lambda n: n / 999), min_size=1, max_size=6))
+def test_p_is_never_below_that_of_all_signs_alike(of_tasks: list[float]) -> None:
+    p = sign_flip_p(of_tasks)
+    assert p is not None
+    assert p >= 2 ** (1 - len(of_tasks))
 
 
 def test_none_of_many_comparisons_without_a_difference_is_called_one_too_often() -> None:

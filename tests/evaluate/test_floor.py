@@ -28,6 +28,17 @@ def test_it_is_zero_at_the_floor_and_one_at_full_marks(
         assert value == pytest.approx(above, abs=1e-9)
 
 
+def test_a_floor_as_uncertain_as_it_is_far_from_one_is_no_division_by_zero() -> None:
+    """Its lower limit misses twice what it misses: the ratio's formula is then 0 by 0."""
+    score = Interval(0.95, 0.90, 0.98, 40, "known")
+    at, near = (
+        above_floor(score, Interval(0.9, low, 0.95, 40, "known")) for low in (0.8, 0.8 + 1e-6)
+    )
+    assert at is not None
+    assert near is not None
+    assert at.high == pytest.approx(near.high, abs=1e-5)
+
+
 def test_a_floor_that_is_known_moves_the_scores_own_limits() -> None:
     score = wilson(80, 100)
     found = above_floor(score, known(0.2))

@@ -14,6 +14,8 @@ from muarl.evaluate.statistics import (
     mean,
     mean_share,
     success_rate,
+    t_quantile,
+    too_few,
     wilson,
 )
 
@@ -192,6 +194,45 @@ def test_the_interval_of_a_mean_uses_students_quantiles(n, quantile):
     assert interval.value == pytest.approx(centre)
     assert (interval.high - centre) * n**0.5 / deviation == pytest.approx(quantile, rel=2e-3)
     assert interval.high - centre == pytest.approx(centre - interval.low)
+
+
+@pytest.mark.parametrize(
+    ("level", "df", "quantile"),
+    [
+        # Of published tables, two-sided.
+        (0.95, 3, 3.182446),
+        (0.99, 3, 5.840909),
+        (0.998, 3, 10.214532),
+        (0.999, 3, 12.923979),
+        (0.999, 4, 8.610302),
+        (0.998, 7, 4.785290),
+        (0.95, 30, 2.042272),
+        (0.999, 30, 3.645959),
+        (0.999, 60, 3.460200),
+        (0.6, 3, 0.978472),
+    ],
+)
+def test_quantiles_of_student_hold_at_every_level(level: float, df: int, quantile: float) -> None:
+    """Many comparisons ask for levels near 1, and few tasks for few degrees of freedom."""
+    assert t_quantile(level, df) == pytest.approx(quantile, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("failed", "tasks", "says"),
+    [
+        (0, 30, "none of 30 tasks ever failed, too few for an interval of 95 %"),
+        (4, 30, "4 of 30 tasks ever failed, too few"),
+        (27, 30, "3 of 30 tasks ever succeeded, too few"),
+        (5, 30, ""),
+        (25, 30, ""),
+        (1, 1, ""),
+        (0, 0, ""),
+    ],
+)
+def test_what_too_few_tasks_decide_is_said(failed: int, tasks: int, says: str) -> None:
+    said = too_few({str(i): [i >= failed] * 3 for i in range(tasks)})
+    assert said.startswith(says)
+    assert bool(said) == bool(says)
 
 
 def test_one_value_has_a_mean_and_no_interval():

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+import sys
+import threading
+import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
+import anyio.from_thread
+import anyio.to_thread
+import httpx2
 import pytest
 from dialogue_kit import led, says
 from gateway_kit import Answer, Wire, as_chat, wire
@@ -18,6 +25,7 @@ from muarl import DialogueOver, SetupError
 from muarl.domain import Domain
 from muarl.errors import PolicyError
 from muarl.gateway.guest import MOST_AT_ONCE
+from muarl.gateway.held_up import _read_in
 from muarl.gateway.server import Endpoint, Gateway
 from muarl.http.listening import listening
 from muarl.own_loop import AgentContext
@@ -281,6 +289,32 @@ async def test_a_client_that_hangs_up_cancels_down_to_the_engine_and_may_ask_aga
     assert (episode.forks, len(episode.samples)) == (0, 1)
 
 
+async def test_what_a_client_did_not_wait_for_was_no_turn(notes: Domain) -> None:
+    """A client with less patience than the engine needs tries again: that is no cap of the policy's."""
+    stuck = Stuck()
+
+    class Policy:
+        policy_version = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            return await (stuck if stuck.asked < 3 else says("hello")).generate(request)
+
+    async def agent(context: AgentContext) -> None:
+        async with wire(await context.endpoint()) as client:
+            for number in range(3):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.chat, HELLO)
+                    await stuck.until(asked=number + 1)
+                    tasks.cancel_scope.cancel()
+                await stuck.until(cancelled=number + 1)
+            assert (await client.chat(HELLO)).status == 200
+            assert (await client.chat(HELLO)).code == "dialogue_over"
+
+    with anyio.fail_after(60):
+        episode = await led(notes, agent, Policy(), max_turns=1).run()
+    assert (episode.outcome, len(episode.turns)) == (Outcome.TRUNCATED_TURNS, 1)
+
+
 async def test_a_dialogue_that_is_cut_off_cancels_its_requests(notes: Domain) -> None:
     policy = Stuck()
 
@@ -429,6 +463,72 @@ async def test_the_users_leaving_reaches_an_agent_that_is_told_of_it_by_the_cont
 
     episode = await led(notes, agent, says("hello"), ["note it"]).run()
     assert (episode.outcome, seen[0].status) == (Outcome.COMPLETED, 410)
+
+
+def by_urllib(url: str, headers: dict[str, str]) -> None:
+    asked = urllib.request.Request(url, headers=headers)
+    urllib.request.urlopen(asked).read()
+
+
+def by_httpx(url: str, headers: dict[str, str]) -> None:
+    httpx2.get(url, headers=headers, timeout=600)
+
+
+@pytest.mark.parametrize("ask", [by_urllib, by_httpx])
+@pytest.mark.parametrize("swallows", [False, True])
+async def test_a_client_that_is_not_async_does_not_wait_for_itself_for_ever(
+    notes: Domain, ask: Any, swallows: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(context: AgentContext) -> None:
+        endpoint = await context.endpoint()
+        try:
+            ask(f"{endpoint.url}/models", endpoint.headers)
+        except Exception:
+            if not swallows:
+                raise
+
+    with pytest.raises(SetupError, match=r"test_safety\.py:\d+, in by_.*is not async.*in a thread"):
+        await led(notes, agent, says()).run()
+    assert caplog.text.count("holds up all dialogues") == 1
+
+
+@pytest.mark.parametrize(("timeout", "is_found"), [(0.0, False), (None, True), (600.0, True)])
+def test_only_a_read_that_waits_holds_up_the_loop(timeout: float | None, is_found: bool) -> None:
+    """asyncio reads from its clients' sockets too, and a look may come at that moment again and again."""
+
+    class Reader:
+        def __init__(self, one: socket.socket) -> None:
+            self._sock = one
+
+        def read(self) -> bool:
+            frame = sys._current_frames()[threading.get_ident()]
+            return _read_in(frame, port) is not None or not self._sock.recv
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.settimeout(timeout)
+            assert Reader(client).read() is is_found
+            port += 1
+            assert not Reader(client).read()
+
+
+async def test_an_agent_that_is_not_async_runs_in_a_thread(notes: Domain) -> None:
+    def serve(context: AgentContext, endpoint: Endpoint) -> None:
+        text = context.opening[-1].content
+        while True:
+            body = {"model": "policy", "messages": [{"role": "user", "content": text}]}
+            url = f"{endpoint.url}/chat/completions"
+            answer = httpx2.post(url, json=body, headers=endpoint.headers, timeout=60).json()
+            said = answer["choices"][0]["message"]["content"]
+            text = anyio.from_thread.run(context.tell_user, said).content
+
+    async def agent(context: AgentContext) -> None:
+        await anyio.to_thread.run_sync(serve, context, await context.endpoint())
+
+    episode = await led(notes, agent, says("hello", "there"), ["note it", "yes"]).run()
+    assert (episode.outcome, episode.error) == (Outcome.COMPLETED, None)
+    assert len(episode.turns) == 2
 
 
 def test_trio_is_told_what_to_do(notes: Domain) -> None:

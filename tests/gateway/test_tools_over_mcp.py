@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import anyio
 import httpx2
 import pytest
-from dialogue_kit import called, led, says
+from dialogue_kit import called, led, says, write_notes
+from gateway_kit import Held
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from muarl.domain import Domain
+from muarl.domain import Domain, load_domain
 from muarl.gateway.server import Endpoint
+from muarl.messages import ToolCall
 from muarl.own_loop import AgentContext
 from muarl.record import Episode, Outcome
 
@@ -85,6 +88,72 @@ async def test_calls_made_at_once_run_in_the_order_of_the_message(notes: Domain)
     assert [result.content for result in turn.results] == ["ok", "2", "ok"]
     assert [result.call_id for result in turn.results] == ["call_0_0", "call_0_1", "call_0_2"]
     assert (turn.made, episode.reward) == (None, 1.0)
+
+
+@pytest.fixture
+def slow_notes(tmp_path: Path) -> Domain:
+    """Notes whose `put` waits for the test once it has written something."""
+    write_notes(tmp_path)
+    waits = "await Held.go_on.wait()"
+    tools = (
+        (tmp_path / "tools.py")
+        .read_text()
+        .replace(
+            'world["notes"][key] = value\n',
+            f'world["notes"][key] = value\n        Held.begun.set()\n        {waits}\n',
+        )
+    )
+    (tmp_path / "tools.py").write_text(f"from gateway_kit import Held\n{tools}")
+    return load_domain(tmp_path)
+
+
+async def hangs_up(context: AgentContext, call: ToolCall) -> None:
+    """Call a tool, and do not wait for the answer once it has begun."""
+
+    async def wait_for_it() -> None:
+        async with tools(await context.endpoint()) as client:
+            await client.call_tool(call.name, call.arguments)
+
+    Held.begun, Held.go_on = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_it)
+        await Held.begun.wait()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("asks_again", [True, False])
+async def test_a_call_that_its_client_hung_up_on_is_made_and_recorded(
+    slow_notes: Domain, asks_again: bool
+) -> None:
+    """It has changed the world: without it no record could be replayed."""
+
+    async def agent(context: AgentContext) -> None:
+        (call,) = (await context.generate(context.opening)).tool_calls
+        await hangs_up(context, call)
+        Held.go_on.set()
+        if asks_again:
+            async with tools(await context.endpoint()) as client:
+                result = await client.call_tool("get", {"key": "a"})
+                assert result.content[0].text == "1"
+
+    episode = await run(slow_notes, agent, PUT)
+    assert not episode.outcome.is_fault, episode.error
+    (turn,) = episode.turns
+    assert turn.calls[0].id == "call_0_0"
+    assert [call.name for call in turn.calls] == ["put", "get"][: 1 + asks_again]
+    assert [change.path for change in turn.changes] == ["notes.a"]
+    assert episode.reward == 1.0
+
+
+async def test_a_dialogue_that_is_cut_off_waits_for_no_tool(slow_notes: Domain) -> None:
+    async def agent(context: AgentContext) -> None:
+        (call,) = (await context.generate(context.opening)).tool_calls
+        await hangs_up(context, call)
+        cut.cancel()
+
+    with anyio.fail_after(60), anyio.CancelScope() as cut:
+        await led(slow_notes, agent, says(PUT), ["note it"]).run()
+    assert cut.cancelled_caught
 
 
 async def test_a_call_that_a_framework_leaves_out_is_not_waited_for_for_ever(notes: Domain) -> None:

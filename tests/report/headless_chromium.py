@@ -116,10 +116,13 @@ class Page:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    async def press(self, key: str, modifiers: int = 0) -> None:
-        """Press and release one named key."""
+    async def press(self, key: str, modifiers: int = 0, text: str = "") -> None:
+        """Press and release one named key; `text` is what it types, for Enter a carriage return."""
         for kind in ("keyDown", "keyUp"):
-            await self.send("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
+            more = {"text": text} if text and kind == "keyDown" else {}
+            await self.send(
+                "Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers, **more
+            )
 
 
 @asynccontextmanager

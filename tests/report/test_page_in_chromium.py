@@ -513,6 +513,36 @@ def test_a_run_has_one_colour_in_all_charts_though_another_has_nothing_to_draw(t
     assert anyio.run(go) == [["c0", "c1"], ["c1"], ["c1"]]
 
 
+def test_keys_alone_never_lose_their_place(tmp_path):
+    """What is drawn anew because its button was pressed leaves the focus where a reader goes on."""
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=1, tasks=30, group=2)
+    held = "[document.activeElement.className.split(' ')[0], document.activeElement.name || '']"
+
+    async def look(page: Page) -> dict[str, Any]:
+        async def pressed(selector: str) -> list[str]:
+            await page.ask(f"document.querySelector({json.dumps(selector)}).focus()")
+            await page.press("Enter", text="\r")
+            await settled(page)
+            await page.ask("new Promise(requestAnimationFrame)")
+            return await page.ask(held)
+
+        seen = {"more": await pressed(".morerows button")}
+        seen["beside"] = await pressed(".chip:enabled")
+        seen["away"] = await pressed(".chip[aria-pressed=true]")
+        await pressed(".chip:enabled")
+        seen["back"] = await pressed(".comparehead .small")
+        await choose(page, "text", "no such words")
+        seen["reset"] = await pressed(".none button")
+        return seen
+
+    seen = visit(folder, look)
+    assert seen["complaints"] == []
+    assert seen["more"] == seen["back"] == ["row", ""]
+    assert seen["beside"] == seen["away"] == ["chip", ""]
+    assert seen["reset"] == ["", "text"]
+
+
 def test_tables_of_several_runs_keep_their_columns_on_a_small_screen_and_fit_on_paper(tmp_path):
     require_chromium()
     folders = [make_run(tmp_path / name, iterations=1, tasks=2, group=1) for name in "ab"]

@@ -15,6 +15,7 @@ from yarl import URL
 
 from muarl.cli import main
 from muarl.errors import RecordError, SetupError
+from muarl.messages import ToolResult
 from muarl.record import read_journal
 from muarl.record.journal import JournalWriter
 from muarl.report.index import EpisodeIndex, Query
@@ -193,6 +194,23 @@ def test_a_task_is_found_whatever_the_case_of_its_letters(tmp_path):
     assert index.refresh()
     for task in ("\u00e9t\u00e9", "\u00c9T\u00c9", "Cancel-001"):
         assert index.find(Query(task=task), 0, 10)[0] == 1
+    index.close()
+
+
+def test_a_tool_whose_name_a_model_made_up_is_found(tmp_path):
+    maker = EpisodeMaker(make_tokenizer(tmp_path / "tokenizer.json"), 0)
+    names = ["two\nlines", "\x00", "", "\u00e9"]
+    with JournalWriter(tmp_path / "episodes.journal") as journal:
+        for number, name in enumerate(names):
+            episode = maker.make("train", 0, number, 0, 0.0)
+            for turn in episode.turns:
+                turn.results = [ToolResult("1", name, "") for _ in turn.results]
+            journal.append(episode)
+    index = EpisodeIndex(tmp_path / "episodes.journal", tmp_path / "index")
+    assert index.refresh()
+    assert index.facets()["tool"] == sorted([*filter(None, names), "(unreadable)"])
+    for name in index.facets()["tool"]:
+        assert index.find(Query(tool=name), 0, 10)[0] == 1
     index.close()
 
 

@@ -97,3 +97,43 @@ def test_a_link_that_is_followed_is_asked_for_once_however_often_the_page_was_dr
             return sum("/episode?" in asked and "cancel-001" in asked for asked in page.requests)
 
     assert anyio.run(go) == 1
+
+
+def test_the_button_that_shows_what_came_stays_under_the_keys(run, reading):
+    """It was drawn anew at every look at the run, and lost the focus."""
+
+    async def go() -> list[Any]:
+        async with open_view(run) as address, chromium_page(address) as page:
+            await until_there(page, "[data-ready]")
+            reading.set()
+            await until_told(page, "more episodes. Show them")
+            await page.ask("document.querySelector('.news button').focus()")
+            asked = len(page.requests)
+            while not any("/run?" in one for one in page.requests[asked:]):
+                await page.ask("new Promise(done => setTimeout(done, 100))")
+            await page.ask("new Promise(done => setTimeout(done, 100))")
+            held = await page.ask("document.activeElement.textContent")
+            await page.press("Enter", text="\r")
+            await until_told(page, f"{EPISODES} of {EPISODES} episodes")
+            return [held, await page.ask("document.activeElement.id")]
+
+    assert anyio.run(go) == ["Show them", "page"]
+
+
+def test_a_damaged_journal_is_told_and_what_comes_before_the_damage_is_read(tmp_path):
+    require_chromium()
+    folder = make_run(tmp_path / "run", iterations=1, tasks=4, group=2)
+    journal = folder / "episodes.journal"
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    journal.write_bytes(data)
+
+    async def go() -> dict[str, Any]:
+        async with open_view(folder) as address, chromium_page(address) as page:
+            await until_told(page, "damaged from byte")
+            await until_there(page, "[data-ready]")
+            return {"told": page.complaints, "count": await page.ask(COUNT)}
+
+    seen = anyio.run(go)
+    assert seen["told"] == []
+    assert 0 < int(seen["count"].split(" of ")[0]) < 24

@@ -47,8 +47,14 @@ def an_e(evidence):
 """
 
 
-def write_run(folder: Path, **changes: Any) -> Path:
-    """A run file, and beside it a desk that pays for any `e` said, so that groups differ."""
+def write_run(folder: Path, *, tasks: int = 0, **changes: Any) -> Path:
+    """A run file, and beside it a desk that pays for any `e` said, so that groups differ.
+
+    Args:
+        folder: Where.
+        tasks: To train on; 0 for as few as the run can do with.
+        changes: Keys of the run.
+    """
     shutil.copytree(DESK, folder / "desk", ignore=shutil.ignore_patterns("__pycache__"))
     domain = folder / "desk" / "domain.yaml"
     text = domain.read_text(encoding="utf-8")
@@ -60,7 +66,7 @@ def write_run(folder: Path, **changes: Any) -> Path:
         # Its length has to be said, and is not if it is the default; and its vocabulary is there.
         changes = {"rollout": {**SHORT["rollout"], "context_tokens": 1000}, **changes}
         few = 120
-    text = text.replace(_SPLITS, f"splits: {{train: {few}, dev: 40, held_out: 40}}")
+    text = text.replace(_SPLITS, f"splits: {{train: {tasks or few}, dev: 40, held_out: 40}}")
     domain.write_text(text.replace("  - gold_world: true\n", paid))
     (folder / "desk" / "pays.py").write_text(PAYS)
     spec = RunSpec.model_validate({**SHORT, "domain": "desk/domain.yaml", **changes})

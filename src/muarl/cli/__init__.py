@@ -6,7 +6,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from muarl.cli._quiet import remarks_may_fail
 from muarl.cli._signals import INTERRUPTED, terminable
 from muarl.cli._telling import remark
 from muarl.cli._warnings import warnings_in_lines
-from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean
+from muarl.errors import MuarlError, SetupError, SpecError, did_you_mean, leaves
 from muarl.version import __version__
 
 VERBS = {
@@ -194,11 +194,11 @@ class VerbParser(argparse.ArgumentParser):
 
 def _report(error: BaseException) -> int:
     """Print errors that are no bugs, in groups or not; re-raise if there is a bug among them."""
-    leaves = list(dict.fromkeys(_leaves(error)))
-    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+    found = list(dict.fromkeys(leaves(error)))
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in found):
         return _fail("interrupted", INTERRUPTED)
-    known = [leaf for leaf in leaves if isinstance(leaf, MuarlError)]
-    if len(known) < len(leaves):
+    known = [leaf for leaf in found if isinstance(leaf, MuarlError)]
+    if len(known) < len(found):
         raise error
     said = [leaf for leaf in known if not (isinstance(leaf, SpecError) and _is_said_beside())]
     for message in dict.fromkeys(map(_line, filter(str, said))):
@@ -216,14 +216,6 @@ def _line(error: MuarlError) -> str:
     if isinstance(error, SpecError):
         return "\n".join(in_lines(error.problems, " (`muarl check --json` prints all)"))
     return f"muarl: {error}"
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
 
 
 def _fail(message: str, code: int) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -22,30 +22,60 @@ from rich.text import Text
 from muarl.cli._printable import printable
 from muarl.cli._standing import Course, Phase, Standing
 from muarl.cli._status import status
-from muarl.cli._telling import tell
+from muarl.cli._telling import redraws, tell
 
 _SECONDS_PER_LINE = 10.0
 _MIN_PAUSE_S = 0.5
 _MAX_SHARE = 0.01
 _PHASES = 12
 """Of the last ones; a terminal has so many lines to spare."""
+_NARROW = 72
+"""Columns, with fewer of which a phase's name and bar would leave no room for its numbers."""
 
 
 def drawn(standing: Standing) -> RenderableType:
     """A line and a bar for each phase, and below them what the dialogues of the present one do."""
-    table = Table.grid(padding=(0, 1))
-    for _ in range(4):
-        table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    for phase in standing.phases[-_PHASES:]:
-        table.add_row(
-            Text(f"{phase.name:<24}"),
-            ProgressBar(total=max(phase.total, 1), completed=phase.done, width=16),
-            Text(f"{phase.done:,}/{phase.total:,}"),
-            Text(str(timedelta(seconds=int(phase.seconds))), style="dim"),
-            Text(phase.figures),
-        )
-    return Group(table, status(standing.dialogues))
+    below = status(standing.dialogues)
+    return Group(_Phases(standing.phases, len(standing.dialogues)), below)
+
+
+class _Phases:
+    """Phases, as many of the last ones as there is room for, and without bars where it is narrow.
+
+    Args:
+        phases: All of them.
+        below: Lines that come after them.
+    """
+
+    def __init__(self, phases: Sequence[Phase], below: int) -> None:
+        self._phases = phases
+        self._below = below
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = console.height - self._below - 1 if console.is_terminal else _PHASES
+        shown = self._phases[-max(min(room, _PHASES), 1) :]
+        if options.max_width < _NARROW:
+            for phase in shown:
+                words = [phase.name, f"{phase.done:,}/{phase.total:,}", _took(phase), phase.figures]
+                yield Text(" ".join(filter(None, words)), no_wrap=True, overflow="ellipsis")
+            return
+        table = Table.grid(padding=(0, 1))
+        for _ in range(4):
+            table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for phase in shown:
+            table.add_row(
+                Text(f"{phase.name:<24}"),
+                ProgressBar(total=max(phase.total, 1), completed=phase.done, width=16),
+                Text(f"{phase.done:,}/{phase.total:,}"),
+                Text(_took(phase), style="dim"),
+                Text(phase.figures),
+            )
+        yield table
+
+
+def _took(phase: Phase) -> str:
+    return str(timedelta(seconds=int(phase.seconds)))
 
 
 class LiveView:
@@ -137,7 +167,7 @@ class PlainProgress:
 def display(course: Course) -> Iterator[LiveProgress | PlainProgress]:
     """The display that suits where stderr goes."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not redraws(console.file):
         yield PlainProgress(course)
         return
     live = LiveProgress(course, console)

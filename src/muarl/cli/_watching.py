@@ -11,7 +11,7 @@ from typing import Any
 
 from muarl.cli._display import LiveProgress, PlainProgress, display
 from muarl.cli._standing import Course, written
-from muarl.errors import SetupError
+from muarl.errors import SetupError, leaves
 from muarl.observe import Observation, RunLog
 from muarl.observe.sinks import Sinks
 from muarl.observe.words import plain_words
@@ -89,13 +89,13 @@ def watched(
             with _told(folder, spec, shown):  # whatever a sink says at its end is heard, too
                 yield observation, progress
         except BaseException as error:
-            leaves = list(_leaves(error))
-            stopped = any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
+            found = list(leaves(error))
+            stopped = any(isinstance(leaf, KeyboardInterrupt) for leaf in found)
             log.say(
                 "run_stops" if stopped else "run_fails",
                 warning=True,
-                kind=", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)),
-                words=plain_words("; ".join(map(str, leaves)), secrets),
+                kind=", ".join(dict.fromkeys(type(leaf).__name__ for leaf in found)),
+                words=plain_words("; ".join(map(str, found)), secrets),
                 **observation.counters.snapshot().figures(),
             )
             raise
@@ -154,11 +154,3 @@ def _values(document: Any, field: str) -> Iterator[Any]:
                 yield value
             else:
                 yield from _values(value, field)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,9 @@ from rich.text import Text
 
 from muarl.cli._answer import answer, lent_stdout
 from muarl.cli._display import LiveView, drawn
+from muarl.cli._printable import printable
 from muarl.cli._standing import Standing, read_standing
+from muarl.cli._telling import redraws
 from muarl.errors import RecordError
 
 _EVERY_S = 0.5
@@ -54,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
         answer(_plain(seen.drawn()))
     else:
         with lent_stdout():
-            console = Console()
-        if console.is_terminal:
+            console = Console(file=sys.stdout)
+        if redraws(console.file):
             with LiveView(seen.drawn, console).shown():
                 _wait(lambda: seen.ended is None)
         else:
@@ -110,9 +113,14 @@ class Watched:
 
     @property
     def rewards(self) -> list[float]:
-        """Mean reward of each iteration so far."""
+        """Mean reward of each iteration so far.
+
+        Raises:
+            RecordError: A line of its metrics is damaged.
+        """
         lines = (line for line in self._folder.lines() if line["kind"] == "iteration")
-        return [line["reward_mean"] for line in lines if line.get("reward_mean") is not None]
+        means = (line.get("reward_mean") for line in lines)
+        return [float(mean) for mean in means if isinstance(mean, int | float)]
 
     def figures(self) -> dict[str, object]:
         """All of it, for a program."""
@@ -126,7 +134,12 @@ class Watched:
     def _parts(self) -> Iterator[RenderableType]:
         standing, ended = self.standing, self.ended
         yield drawn(standing)
-        if rewards := self.rewards:
+        try:
+            rewards = self.rewards
+        except RecordError as problem:  # the rest can be told
+            rewards = []
+            yield Text(printable(str(problem)), style="red", no_wrap=True, overflow="ellipsis")
+        if rewards:
             line = Text(no_wrap=True, overflow="ellipsis")
             line.append(f"{'reward':<11}", style="dim")
             line.append(f"{sparkline(rewards, _WIDTH)}  {rewards[0]:.3f} to {rewards[-1]:.3f}")

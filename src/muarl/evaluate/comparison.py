@@ -26,7 +26,7 @@ from typing import Literal
 import msgspec
 from msgspec import structs
 
-from muarl.evaluate.paired import Rates, differences, mean_difference, standard_error
+from muarl.evaluate.paired import Rates, differences, differs, mean_difference, standard_error
 from muarl.evaluate.statistics import LEVEL, Interval, t_quantile
 
 POWER = 0.8
@@ -87,7 +87,7 @@ def compared_together(
     together = sum(p is not None for p in ps)
     size = 1 - level
     comparisons = []
-    for of_tasks, p, adjusted in zip(each, ps, holm(ps), strict=True):
+    for number, (of_tasks, p, adjusted) in enumerate(zip(each, ps, holm(ps), strict=True)):
         least = detectable(of_tasks, level=1 - size / max(1, together))
         found: Found = "undecided"
         if adjusted is not None and adjusted < size:
@@ -97,12 +97,13 @@ def compared_together(
             p=p,
             adjusted=adjusted,
             together=together,
-            differ=sum(d != 0 for d in of_tasks),
+            differ=sum(map(differs, of_tasks)),
             detectable=least,
             found=found,
             why="",
         )
-        comparisons.append(structs.replace(one, why=_in_words(one, size)))
+        fewest = _fewest(ps[:number] + ps[number + 1 :], size)
+        comparisons.append(structs.replace(one, why=_in_words(one, fewest, size)))
     return comparisons
 
 
@@ -127,6 +128,9 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 def sign_flip_p(of_tasks: Sequence[float], *, seed: int = 0) -> float | None:
     """Two-sided p-value that a mean of independent values is 0, each as likely up as down.
 
+    Differences of rates are so where a task was tried as often in both. Of rates near 0 or 1 of very unequal
+    numbers of trials they are not, and p is then too small: docs/evaluation.md says by how much.
+
     Exact: sums of all patterns are counted by a polynomial with a term x^|d| + x^-|d| for each task,
     whose coefficients are the digits of one large integer.
 
@@ -136,10 +140,10 @@ def sign_flip_p(of_tasks: Sequence[float], *, seed: int = 0) -> float | None:
     """
     if not of_tasks:
         return None
-    parts = [Fraction(abs(d)).limit_denominator(10_000) for d in of_tasks if d]
+    parts = [Fraction(d).limit_denominator(10_000) for d in of_tasks if differs(d)]
     unit = math.lcm(*(part.denominator for part in parts))
-    sizes = [int(part * unit) for part in parts]
-    seen = abs(round(sum(of_tasks) * unit))
+    signed = [int(part * unit) for part in parts]
+    sizes, seen = list(map(abs, signed)), abs(sum(signed))
     width = len(sizes) + 1  # bits of a coefficient: none exceeds 2 ** len(sizes)
     most = sum(sizes)
     if 2 * most * width > _MOST_BITS:
@@ -185,7 +189,19 @@ def _drawn(of_tasks: Sequence[float], seed: int) -> float:
     return far / (_DRAWS + 1)
 
 
-def _in_words(one: Comparison, size: float) -> str:
+def _fewest(others: Sequence[float | None], size: float) -> int:
+    """Tasks that have to differ, all the same way, for the adjusted p to be below `size` beside others.
+
+    Example:
+        Alone six, for 2 / 2^6 is 0.031; beside five that show nothing eight, for 6 * 2 / 2^8 is 0.047.
+    """
+    tasks = 1
+    while (adjusted := holm([*others, 2.0 ** (1 - tasks)])[-1]) is not None and adjusted >= size:
+        tasks += 1
+    return tasks
+
+
+def _in_words(one: Comparison, fewest: int, size: float) -> str:
     if one.p is None or one.adjusted is None:
         return "no task was scored in both"
     p = f"p = {one.p:.2g}"
@@ -193,10 +209,15 @@ def _in_words(one: Comparison, size: float) -> str:
         p += f" ({one.adjusted:.2g} as one of {one.together})"
     if one.found != "undecided":
         return f"{p}, on {_tasks(one.differ)} that differ"
-    if 2.0 ** (1 - one.differ) >= size:
+    if one.differ < (alone := _fewest([], size)):
         return (
             f"not supported by the sample: they differ on {_tasks(one.differ)}, and "
-            f"{_needed(size)} that all agree are the fewest that could show anything"
+            f"{alone} that all agree are the fewest that could show anything"
+        )
+    if one.differ < fewest:
+        return (
+            f"not supported by the sample: {p}, on {_tasks(one.differ)} that differ, and "
+            f"{fewest} that all agree are the fewest that could show anything beside the others"
         )
     seen = "" if one.detectable is None else f"; below {one.detectable:.3f} this many tasks"
     return f"not shown by the sample: {p}{seen and seen + ' are likely to miss it'}"
@@ -204,8 +225,3 @@ def _in_words(one: Comparison, size: float) -> str:
 
 def _tasks(count: int) -> str:
     return f"{count} task" if count == 1 else f"{count} tasks"
-
-
-def _needed(size: float) -> int:
-    """Tasks that have to differ, all the same way, for p to be below `size`."""
-    return math.floor(1 - math.log2(size)) + 1

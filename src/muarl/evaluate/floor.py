@@ -33,7 +33,7 @@ def above_floor(score: Interval, floor: Interval) -> Interval | None:
 
     Returns:
         None where there is no score, or a floor of 1, which leaves nothing to be earned. Without bounds
-        where one of both has none.
+        where one of both has none, or the floor may be 1.
 
     Example:
         A score of 0.8 above a floor of 0.2: 0.75. With 100 dialogues each, [0.632, 0.834]; were the floor
@@ -45,15 +45,29 @@ def above_floor(score: Interval, floor: Interval) -> Interval | None:
     value = 1 - failed / missed
     if score.low is None or score.high is None or floor.low is None or floor.high is None:
         return Interval(value, None, None, score.n, METHOD)
+    if floor.high >= 1:
+        return Interval(value, None, None, score.n, METHOD)
     fewest, most = 1 - score.high, 1 - score.low
     least, at_most = 1 - floor.high, 1 - floor.low
-    low = 1 - _limit(failed, missed, most, least, 1)
-    high = 1 - _limit(failed, missed, fewest, at_most, -1)
+    low = 1 - _upper(failed, missed, most, least)
+    high = 1 - _lower(failed, missed, fewest, at_most)
     return Interval(value, min(value, low), min(1.0, max(value, high)), score.n, METHOD)
 
 
-def _limit(top: float, bottom: float, of_top: float, of_bottom: float, sign: int) -> float:
-    """A limit of `top / bottom` by a limit of each."""
+def _upper(top: float, bottom: float, of_top: float, of_bottom: float) -> float:
+    """Limit of `top / bottom` by the upper limit of its top and the lower, above 0, of its bottom."""
     product = top * bottom
-    inner = product**2 - of_top * of_bottom * (2 * top - of_top) * (2 * bottom - of_bottom)
-    return (product + sign * math.sqrt(max(0.0, inner))) / (of_bottom * (2 * bottom - of_bottom))
+    square = of_bottom * (2 * bottom - of_bottom)
+    return (product + _root(top, product, of_top, square)) / square
+
+
+def _lower(top: float, bottom: float, of_top: float, of_bottom: float) -> float:
+    """By the opposite limits; written so that it holds where the bottom's is twice the bottom, too."""
+    product = top * bottom
+    square = of_bottom * (2 * bottom - of_bottom)
+    divisor = product + _root(top, product, of_top, square)
+    return of_top * (2 * top - of_top) / divisor if divisor else 0.0
+
+
+def _root(top: float, product: float, of_top: float, square: float) -> float:
+    return math.sqrt(max(0.0, product**2 - of_top * (2 * top - of_top) * square))

@@ -55,11 +55,16 @@ def differences(first: Rates, second: Rates) -> list[float]:
     return _gains(first, second, sorted(_tried(first) & _tried(second)))
 
 
+def differs(difference: float) -> bool:
+    """Whether it is more than the rounding of two rates that are the same."""
+    return abs(difference) > _ROUNDING
+
+
 def standard_error(of_tasks: Sequence[float]) -> float:
     """Of the mean of at least one difference; see `paired_difference`."""
     n = len(of_tasks) + 2
     squares = math.fsum(d * d for d in of_tasks)
-    differ = sum(abs(d) > _ROUNDING for d in of_tasks)
+    differ = sum(map(differs, of_tasks))
     added = 2 * squares / differ if differ else 2.0
     variance = (squares + added) / n - (math.fsum(of_tasks) / n) ** 2
     return math.sqrt(variance / (n - 1))

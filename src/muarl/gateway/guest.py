@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -12,6 +14,8 @@ import msgspec
 from muarl.gateway.asked import as_offered
 from muarl.gateway.line import Line, WireError
 from muarl.messages import Message, ToolSpec
+
+T = TypeVar("T")
 
 MOST_AT_ONCE = 64
 """Requests of one episode that may be under way at once."""
@@ -39,6 +43,7 @@ class Guest:
         self.conversations: dict[str, list[Message]] = {}
         self._shown: tuple[bytes, tuple[ToolSpec, ...], list[ToolSpec]] = (b"[]", (), [])
         self._under_way: set[anyio.CancelScope] = set()
+        self._begun: set[asyncio.Task[Any]] = set()
         self._has_left = False
         self._none_left = anyio.Event()
 
@@ -49,7 +54,7 @@ class Guest:
         Raises:
             WireError: Too many are, or the dialogue ended meanwhile.
         """
-        if len(self._under_way) >= MOST_AT_ONCE:
+        if max(len(self._under_way), len(self._begun)) >= MOST_AT_ONCE:
             raise WireError(
                 f"{MOST_AT_ONCE} requests of this episode are under way already; wait for one",
                 code="too_many_requests",
@@ -67,6 +72,17 @@ class Guest:
                 self._none_left.set()
         if scope.cancelled_caught:
             raise WireError("the dialogue is over", code="dialogue_over", status=410)
+
+    async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that whoever hangs up meanwhile does not stop.
+
+        A tool that was called may have changed the world already: what it did belongs into the record.
+        """
+        # No task group can hold it: an endpoint is opened by one task, and closed by another.
+        task = asyncio.create_task(work)  # noqa: TID251
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+        return await asyncio.shield(task)
 
     def new_id(self) -> str:
         """For an answer; no other episode's has it."""
@@ -89,10 +105,19 @@ class Guest:
             del self.conversations[next(iter(self.conversations))]
 
     async def leave(self) -> None:
-        """Cancel what is under way, and wait until it has ended."""
+        """Cancel what is under way, and wait until it has ended; what was begun may end by itself."""
         self._has_left = True
         for scope in self._under_way:
             scope.cancel()
         if self._under_way:
             with anyio.CancelScope(shield=True):
                 await self._none_left.wait()
+        try:
+            if self._begun:
+                await asyncio.wait(self._begun)
+        finally:  # the dialogue is being cut off
+            for task in self._begun:
+                task.cancel()
+            if self._begun:
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait(self._begun)

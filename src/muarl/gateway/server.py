@@ -19,9 +19,11 @@ import anyio
 import msgspec
 from aiohttp import web
 
+from muarl.errors import SetupError
 from muarl.gateway import chat, mcp, responses
 from muarl.gateway.asked import Asked
 from muarl.gateway.guest import Guest
+from muarl.gateway.held_up import HeldUpWatch
 from muarl.gateway.line import Line, WireError
 from muarl.http.descriptors import allow_many_connections
 from muarl.http.listening import HOST, asyncio_only, listening
@@ -78,6 +80,7 @@ class Gateway:
         self._numbers = count(1)
         self._listening = AsyncExitStack()
         self._port = 0
+        self._held_up = ""
         self._opening = anyio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -95,13 +98,14 @@ class Gateway:
         """A key for a dialogue, while the block is open; then it is dead, and nothing under way.
 
         Raises:
-            SetupError: On trio.
+            SetupError: On trio; or an agent held up the loop, by a client that is not async.
         """
         async with self._opening:
             if not self._port:
                 asyncio_only("the endpoint for agents (context.endpoint)")
                 allow_many_connections()
                 self._port = await self._listening.enter_async_context(listening(self._app()))
+                self._listening.enter_context(HeldUpWatch(self._port, self._is_held_up))
         key = secrets.token_urlsafe(32)
         guest = self._guests[_digest(key)] = Guest(line, next(self._numbers))
         place = f"http://{HOST}:{self._port}"
@@ -110,6 +114,18 @@ class Gateway:
         finally:
             del self._guests[_digest(key)]
             await guest.leave()
+            if self._held_up:  # whatever the agent made of it
+                raise SetupError(self._held_up)
+
+    def _is_held_up(self, where: str) -> None:
+        if self._held_up:
+            return
+        self._held_up = (
+            f"the agent holds up all dialogues{where}: its client is not async, and waits in the event loop "
+            "for an answer that comes out of the same loop. Use the client's async form (AsyncOpenAI, "
+            "ainvoke, acompletion), or run the agent in a thread, as docs/embedding.md shows"
+        )
+        logger.error("%s", self._held_up)
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_BODY, middlewares=[_typed_errors])
@@ -165,7 +181,8 @@ class Gateway:
 
     async def _mcp(self, request: web.Request, guest: Guest) -> web.StreamResponse:
         with guest.at_work():
-            return await mcp.answer(request, await self._body(request), guest.line, self._port)
+            body = await self._body(request)
+            return await guest.to_its_end(mcp.answer(request, body, guest.line, self._port))
 
     async def _body(self, request: web.Request) -> bytes:
         with anyio.move_on_after(self._body_s):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from random import Random
-from typing import Any
 
+from muarl.json_values import texts_in
 from muarl.perturb.dice import Dice
 from muarl.perturb.words import MESSAGES, parts, reworded
 from muarl.spec import TaskSpec
@@ -76,19 +76,8 @@ def _beside(key: str) -> str:
 
 def needed(task: TaskSpec) -> frozenset[str]:
     """Texts that a task needs to the letter: facts of its ledger, arguments of its gold calls."""
-    found = {text for call in task.gold for text in _texts(call.arguments)}
+    found = {text for call in task.gold for text in texts_in(call.arguments)}
     if task.user is not None:
         found |= {fact.value for fact in task.user.facts}
         found |= {fact.value for wish in task.user.requests for fact in wish.all_facts()}
     return frozenset(found)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for below in value.values():
-            yield from _texts(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from _texts(below)

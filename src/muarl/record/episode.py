@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 
 from muarl.errors import RecordError
-from muarl.messages import Message, ToolCall, ToolResult, ToolSpec
+from muarl.messages import ToolSpec
+from muarl.record.key import EpisodeKey, Outcome
 from muarl.record.sample import Sample
+from muarl.record.turn import NOT_MADE, UNLISTED, Perturbed, Turn, UserReply
 from muarl.world import Change
 
 RECORD_VERSION = 6
@@ -21,75 +21,6 @@ several calls changed what. What reads 6 reads all before."""
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0 + 1e-6)]
 """In [0, 1], which a sum of weights may miss by its rounding; checked as a record is read."""
-
-UNLISTED = "unlisted"
-"""In `ToolResult.instead`: the name called is not in the perturbed list of tools."""
-
-NOT_MADE = "not_made"
-"""Likewise: a call after one that failed, where the domain's convention makes none."""
-
-TRAIN = "train"
-"""Phase of the episodes that a policy is trained on."""
-
-
-class Outcome(StrEnum):
-    """Why a dialogue ended (law L2)."""
-
-    COMPLETED = "completed"
-    """The user ended it, or a declared terminal tool was called."""
-    LEFT = "left"
-    """The agent's own loop returned before the user had ended; scored like any other end."""
-    ABANDONED = "abandoned"
-    """The user lost patience and left; scored like any other end."""
-    TRUNCATED_TURNS = "truncated_turns"
-    TRUNCATED_CONTEXT = "truncated_context"
-    TRUNCATED_LENGTH = "truncated_length"
-    """The policy's message hit its token cap: nothing in it is executed."""
-    USER_FAULT = "user_fault"
-    """The simulator broke its contract: not scored, not trained."""
-    INFRA_FAULT = "infra_fault"
-    """Endpoint, tool server, predicate or deadline failed: not scored, not trained."""
-
-    @property
-    def is_truncated(self) -> bool:
-        """A cap ended the dialogue; it is scored by the state it reached."""
-        return self.value.startswith("truncated")
-
-    @property
-    def is_fault(self) -> bool:
-        """Not the policy's doing: leaves reward, baseline and loss alike."""
-        return self in (Outcome.USER_FAULT, Outcome.INFRA_FAULT)
-
-
-class EpisodeKey(msgspec.Struct, frozen=True, gc=False):
-    """What identifies an episode within a run, and seeds every draw in it (law L5).
-
-    Attributes:
-        run_seed: The run's seed.
-        phase: "cold_start", "train", "eval:cold", ... one name per use of the same tasks.
-        iteration: Which round of rollouts it belongs to (0 before training).
-        task_id: The task.
-        sample: Index within the group.
-    """
-
-    run_seed: int
-    phase: str
-    iteration: int
-    task_id: str
-    sample: int
-
-    @property
-    def trains(self) -> bool:
-        """The policy is trained on the episode, so that the training reward counts."""
-        return self.phase == TRAIN
-
-    @property
-    def group(self) -> tuple[str, int, str]:
-        """Episodes with equal groups share a baseline."""
-        return (self.phase, self.iteration, self.task_id)
-
-    def __str__(self) -> str:
-        return f"{self.phase}/{self.iteration}/{self.task_id}/{self.sample}"
 
 
 class EpisodeHead(msgspec.Struct, frozen=True):
@@ -114,139 +45,6 @@ class EpisodeHead(msgspec.Struct, frozen=True):
     split: str = ""
     task_hash: str = ""
     system: str = ""
-
-
-class UserReply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a user did in one turn.
-
-    Attributes:
-        text: What the policy reads; "" when the user only leaves.
-        stop: The user ends the dialogue after this.
-        act: What the user did, where the simulator knows: "open", "tell:order_id", "confirm",
-            "deny", "change", "accept_refusal", "next", "unclear", "did:restart",
-            "failed:restart", "abandon", "stop"; and what her knobs made her do: "partly:order_id", "refuse",
-            "digress", "silence", "unavailable", "push_back", "challenge", "pass".
-        knobs: Knobs that acted in this turn, each as often as it did; see `muarl.spec.KnobsSpec`.
-        chances: Knobs that could have acted in it. The rate of a knob is its acts by its chances.
-        breaches: Kinds of breach of what she was about to say and did not: an LLM's tries that
-            its guard threw away.
-        calls: What she called on her own device before she said it; the policy sees none of it.
-        results: What her tools answered, in call order.
-        changes: What her calls changed in the world, call by call.
-        per_call: How many of `changes` each call made, in call order; see `changes_of`.
-        perturbed: Kinds of perturbation that made `text` of what she meant to say.
-        meant: What that was; "" if nothing was perturbed.
-        shows: Tools that the agent is shown from here on, beside those it knew.
-    """
-
-    text: str
-    stop: bool = False
-    act: str = ""
-    knobs: tuple[str, ...] = ()
-    chances: tuple[str, ...] = ()
-    breaches: tuple[str, ...] = ()
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
-    changes: list[Change] = []
-    per_call: list[int] = []
-    perturbed: tuple[str, ...] = ()
-    meant: str = ""
-    shows: tuple[str, ...] = ()
-
-
-class Perturbed(msgspec.Struct, frozen=True, gc=False):
-    """What acted on the list of tools that a policy was offered.
-
-    Attributes:
-        kind: Of perturbation; see `muarl.spec.PerturbSpec`.
-        tool: The server's name of the tool it acted on.
-    """
-
-    kind: str
-    tool: str
-
-
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a message of a model behind an endpoint took, as the endpoint counts it.
-
-    Attributes:
-        model: Its name there.
-        prompt_tokens: Tokens it was sent; None where the endpoint does not say.
-        completion_tokens: Tokens it wrote, likewise.
-    """
-
-    model: str
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class Turn(msgspec.Struct, omit_defaults=True, gc=False):
-    """One policy message and all that answered it.
-
-    Attributes:
-        message: What the policy said and called.
-        sample: Index of the sample that holds its tokens.
-        start: First sampled token, in that sample.
-        end: One past the last sampled token.
-        finish_reason: "stop" or "length".
-        policy_version: Weights that sampled its first token; the sample's spans know the others.
-        results: Tool results, in call order.
-        reply: The user's answer, if the message went to the user.
-        changes: What the policy's calls changed in the world during this turn, call by call.
-        per_call: How many of `changes` each call made, in the order of `results`; see `changes_of`.
-        usage: Of a model behind an endpoint. Its tokens are unknown: the sample has none of this turn.
-        made: The calls that `results` answer, where an agent's own loop made others than the message's.
-        told: What the user was told, where an agent's own loop told her other words than the message's.
-    """
-
-    message: Message
-    sample: int
-    start: int
-    end: int
-    finish_reason: str
-    policy_version: int
-    results: list[ToolResult] = []
-    reply: UserReply | None = None
-    changes: list[Change] = []
-    usage: Usage | None = None
-    made: list[ToolCall] | None = None
-    told: str | None = None
-    per_call: list[int] = []
-
-    @property
-    def calls(self) -> Sequence[ToolCall]:
-        """The calls that were made, or begun to be made, in order."""
-        return self.message.tool_calls if self.made is None else self.made
-
-    def answered(self, result: ToolResult, changes: Sequence[Change]) -> None:
-        """Note what a call was answered, and what it changed."""
-        self.results.append(result)
-        self.changes += changes
-        self.per_call.append(len(changes))
-
-    @property
-    def said(self) -> str:
-        """What the policy said to the user, or beside its calls."""
-        return self.message.content if self.told is None else self.told
-
-
-def changes_of(made: Turn | UserReply, call: int) -> list[Change] | None:
-    """What one of its calls changed; None where that is not on record.
-
-    It is not of a call without an answer. Records of version 5 and before have what all calls of a message
-    changed together.
-
-    Example:
-        Three changes, and `per_call` is `[1, 0, 2]`: the first is the first call's, the others the third's.
-    """
-    if call >= len(made.results):
-        return None
-    if len(made.results) == 1 or not made.changes:
-        return made.changes
-    if len(made.per_call) != len(made.results):
-        return None
-    start = sum(made.per_call[:call])
-    return made.changes[start : start + made.per_call[call]]
 
 
 class PredicateResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

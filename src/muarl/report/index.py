@@ -142,10 +142,14 @@ class EpisodeIndex:
                 self._head = b""
                 self._facets = (-1, {})
         taken: list[Stored] = []
-        for stored in read_stored(self._journal, after=self._end):
-            taken.append(stored)
-            if len(taken) == AT_ONCE:
-                break
+        try:
+            for stored in read_stored(self._journal, after=self._end):
+                taken.append(stored)
+                if len(taken) == AT_ONCE:
+                    break
+        except RecordError:
+            if not taken:  # else what comes before the damage is taken up first
+                raise
         if not taken:
             self._read_to = size  # what may follow the last whole record is being written, or torn
             return False
@@ -184,7 +188,8 @@ class EpisodeIndex:
             found[column] = [row[0] for row in rows]
         found["phase"] = phases_in_order(self._phases())
         sets = self._ask("SELECT DISTINCT tools FROM episodes")
-        found["tool"] = sorted({tool for (tools,) in sets for tool in tools.split("\n")[1:-1]})
+        names = {name for (tools,) in sets for name in tools.split("\n")[1:-1]}
+        found["tool"] = sorted(map(msgspec.json.decode, names))
         self._facets = (count, found)
         return found
 
@@ -267,12 +272,17 @@ def text_of(value: Any) -> str:
 
 def _values(stored: Stored, number: int) -> tuple[Any, ...]:
     row: Row = row_of(stored.episode)
-    tools = "\n".join(["", *row.tools, ""]) if row.tools else ""
+    tools = "\n".join(["", *map(_in_a_line, row.tools), ""]) if row.tools else ""
     return (
         *(row.id, number, stored.start, row.phase, row.iteration, row.task, row.sample, row.persona),
         *(row.user, row.verdict, row.outcome, row.reward, None, row.turns, row.tokens, row.version),
         *(tools, row.errors),
     )  # fmt: skip
+
+
+def _in_a_line(name: str) -> str:
+    """A tool's name, which a model may have made up, without a line's end."""
+    return msgspec.json.encode(name).decode()
 
 
 def _shown(row: Sequence[Any]) -> dict[str, Any]:
@@ -291,7 +301,7 @@ def _where(query: Query) -> tuple[str, tuple[Any, ...]]:
         if value := getattr(query, column):
             add(f"{column} = ?", value)
     if query.tool:
-        add("instr(tools, ?)", f"\n{query.tool}\n")
+        add("instr(tools, ?)", f"\n{_in_a_line(query.tool)}\n")
     if query.task:
         add("instr(lower(task), lower(?))", query.task)
     if query.iteration is not None:

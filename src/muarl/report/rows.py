@@ -13,6 +13,9 @@ from muarl.record import Episode
 
 VERDICTS = ("failed", "passed", "fault")
 
+UNREADABLE = "(unreadable)"
+"""For the name of a tool, where a call could not be read."""
+
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """An episode in one line.
@@ -30,7 +33,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
         turns: Policy messages.
         tokens: That the policy sampled.
         version: Weights that sampled its first message.
-        tools: That the policy called, each once, in order of the alphabet.
+        tools: That the policy called, each once, in order of the alphabet; `UNREADABLE` for what names none.
         errors: Calls that were answered with an error.
     """
 
@@ -84,7 +87,7 @@ def row_of(episode: Episode) -> Row:
         turns=len(episode.turns),
         tokens=episode.num_sampled,
         version=episode.turns[0].policy_version if episode.turns else 0,
-        tools=tuple(sorted({result.name for result in results})),
+        tools=tuple(sorted({result.name or UNREADABLE for result in results})),
         errors=sum(result.is_error for result in results),
     )
 

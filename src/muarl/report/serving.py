@@ -157,7 +157,7 @@ class _View:
         if not (key := request.query.get("id", "")):
             raise BadQuestion("say which episode: ?id=PHASE/ITERATION/TASK/SAMPLE")
         with anyio.move_on_after(_READING_S):
-            while self._index.progress < 1 and not self._index.has(key):
+            while self._index.progress < 1 and not (self._problem or self._index.has(key)):
                 await self._read_on.wait()  # a link may be opened before all of the journal is read
         return _json(await anyio.to_thread.run_sync(self._open, key))
 

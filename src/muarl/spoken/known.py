@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from muarl.json_values import texts_in
 from muarl.spoken import Reading, Token, read, readings, says, tokens
 
 WORDED = 5
@@ -49,7 +50,7 @@ def values_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     Numbers can be counted or computed, and texts of `WORDED` words and more are the writer's own.
     """
     for name, value in arguments.items():
-        for text in _texts(value):
+        for text in texts_in(value):
             if 0 < len(tokens(text)) < WORDED:
                 yield name, text
 
@@ -57,14 +58,3 @@ def values_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def is_worded(value: str, told: Iterable[str]) -> bool:
     """Whether it is what was told with words of one's own around it: "phone 6001"."""
     return any(says(value, fact) for fact in told)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)

@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 import anyio
 import msgspec
 
-from muarl.errors import MuarlError, RankLost, SetupError, SpecError
+from muarl.errors import MuarlError, RankLost, SetupError, SpecError, leaves
 from muarl.kernel.ranks import Ranks, notice_board
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train.process import is_stopped, lives, numbered_by
@@ -278,10 +278,10 @@ def _end_in_peace() -> None:
 
 
 def _own_ending(rank: int, error: BaseException) -> Ending:
-    leaves = list(_leaves(error))
-    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+    found = list(leaves(error))
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in found):
         return Ending(rank, "interrupted")
-    said = "; ".join(dict.fromkeys(f"{type(leaf).__name__}: {leaf}" for leaf in leaves))
+    said = "; ".join(dict.fromkeys(f"{type(leaf).__name__}: {leaf}" for leaf in found))
     return Ending(rank, "failed", said[:_WORDS])
 
 
@@ -290,29 +290,21 @@ def _patience(error: BaseException, ranks: Ranks) -> float:
 
     What the machine lacks the others find as well, and the first of them says it.
     """
-    leaves = list(_leaves(error))
+    found = list(leaves(error))
     if _is_of_machine(error) and not ranks.is_first:
         return _VERDICT_S
-    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in found):
         return _SIGNAL_S
-    ours = all(isinstance(leaf, MuarlError) and not isinstance(leaf, RankLost) for leaf in leaves)
+    ours = all(isinstance(leaf, MuarlError) and not isinstance(leaf, RankLost) for leaf in found)
     return 0.0 if ours else _VERDICT_S
 
 
 def _is_of_files(error: BaseException) -> bool:
-    return all(isinstance(leaf, SpecError) for leaf in _leaves(error))
+    return all(isinstance(leaf, SpecError) for leaf in leaves(error))
 
 
 def _is_of_machine(error: BaseException) -> bool:
-    return all(isinstance(leaf, SetupError) for leaf in _leaves(error))
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
+    return all(isinstance(leaf, SetupError) for leaf in leaves(error))
 
 
 def _first_line(error: Exception) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from muarl.json_values import texts_in
 from muarl.spec import FactSpec, PersonaSpec, RequestSpec, TaskSpec, UserScriptSpec
 from muarl.spec.task import Disclosure
 from muarl.spoken import QUESTION_MARKS, says
@@ -110,7 +110,7 @@ def _choices(request: RequestSpec, told: frozenset[str]) -> Iterator[frozenset[s
 def _secret(task: TaskSpec, known: Iterable[str]) -> tuple[str, ...]:
     """Identifiers among the arguments of gold calls that none of the known texts holds."""
     texts = list(known)
-    values = {text for call in task.gold if call.by == "agent" for text in _texts(call.arguments)}
+    values = {text for call in task.gold if call.by == "agent" for text in texts_in(call.arguments)}
     return tuple(
         sorted(
             value
@@ -120,14 +120,3 @@ def _secret(task: TaskSpec, known: Iterable[str]) -> tuple[str, ...]:
             and not any(says(text, value) for text in texts)
         )
     )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)

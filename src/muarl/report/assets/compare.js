@@ -25,7 +25,7 @@ function siblingsView(opened, beside, toggle) {
   const chip = (row, name) => {
     const isHere = row.id === opened.row.id;
     const pressed = beside.includes(row.id);
-    return h("button", { type: "button", class: `chip ${row.verdict}`, "aria-pressed": isHere ? null : String(pressed), disabled: isHere,
+    return h("button", { type: "button", class: `chip ${row.verdict}`, "aria-pressed": isHere ? null : String(pressed), disabled: isHere, "data-row": row.id,
       title: isHere ? "this one" : row.id, on: { click: () => toggle(row.id) } },
       h("span", { class: "verdict" }, VERDICT_MARKS[row.verdict]), ` ${name}`, isNumber(row.reward) && row.reward > 0 && row.reward < 1 ? ` ${number(row.reward)}` : "");
   };

@@ -44,16 +44,23 @@ function episodesSection(source, name) {
     }
     if (turn !== state.opening) return;  // another one was opened meanwhile
     reader.setAttribute("aria-busy", "false");
+    const held = reader.contains(document.activeElement) ? document.activeElement : null;
     viewer.classList.toggle("comparing", all.length > 1);
     const siblings = siblingsView(all[0], state.beside, toggle);
     const back = h("button", { type: "button", class: "small", on: { click: () => { state.beside = []; show(true); } } }, "← back to the list");
     reader.replaceChildren(...(all.length > 1
       ? [h("div", { class: "comparehead" }, back, siblings), guarded((opened) => compareView(opened, { only, close: toggle }), all)]
       : [h("article", { class: "dialogue", tabindex: 0, "aria-label": "Dialogue" }, guarded((opened) => dialogueView(opened, { siblings }), all[0]))]));
+    if (held) keepFocus(held, all.length > 1 ? null : buttons.get(state.open));
     if (focus) {
       link();
       if (matchMedia("(max-width: 800px)").matches) reader.scrollIntoView();
     }
+  };
+  /** What had the focus was drawn anew: its like has it now, else the row in the list, else what is read. */
+  const keepFocus = (held, row) => {
+    const like = held.dataset.row && [...reader.querySelectorAll("[data-row]")].find((one) => one.dataset.row === held.dataset.row && !one.disabled);
+    (like || row || reader.querySelector(".dialogue")).focus({ preventScroll: true });
   };
   const open = (id, focus) => { state.open = id; state.beside = []; return show(focus); };
   const only = (id) => open(id, true);
@@ -89,6 +96,7 @@ function episodesSection(source, name) {
     list.querySelector(".morerows")?.remove();
     if (!from) { buttons.clear(); list.replaceChildren(); }
     draw(found.rows, from);
+    if (from) buttons.get(found.rows[0]?.id)?.focus();  // the button that asked for them is gone
     const left = found.total - state.rows.length;
     if (left > 0) {
       list.append(h("li", { class: "morerows" }, h("button", { type: "button", class: "row", on: { click: () => refresh(state.rows.length) } }, `${number(Math.min(left, ROWS_AT_ONCE))} more of ${number(left)}`)));
@@ -106,7 +114,7 @@ function episodesSection(source, name) {
   });
   const look = () => { link(); return refresh(); };
   const form = filters(source.facets, state, look);
-  const reset = () => { state.query = { ...EMPTY_QUERY }; fillIn(form, state.query); look(); };
+  const reset = () => { state.query = { ...EMPTY_QUERY }; fillIn(form, state.query); form.elements.namedItem("text").focus(); look(); };
   fillIn(form, state.query);
   const viewer = h("div", { class: "viewer" }, h("div", { class: "browse" }, form, count, list), reader);
   section.append(source.note || "", viewer);

@@ -13,32 +13,46 @@ function viewMasthead({ run }) {
     themeButton());
 }
 
+/** What came since the episodes were drawn, or went wrong; the same is said once, and its button stays. */
+function newsLine(onShow) {
+  const words = h("span");
+  const show = h("button", { type: "button", class: "small", on: { click: onShow } }, "Show them");
+  const line = h("p", {}, words, show);
+  const say = (text, kind = "note", offers = false) => {
+    if (words.textContent !== text) words.textContent = text;
+    line.className = text && kind;
+    show.hidden = !offers;
+  };
+  say("");
+  return { element: h("div", { class: "news", role: "status" }, line), say };
+}
+
 /** Draw the episodes once there are some; then say what came since. */
 async function follow() {
   let drawn = null;
+  let latest = null;
   const enough = Object.values(readLink()?.query || {}).some(Boolean) ? Infinity : ENOUGH;  // what a link looks for may be read last
-  const news = h("div", { class: "news", role: "status" });
-  const draw = (facets) => {
-    drawn = facets;
-    news.replaceChildren();
-    main.replaceChildren(news, guarded((source) => episodesSection(source, null), servedSource(facets)));
+  const draw = () => {
+    drawn = latest;
+    news.say("");
+    main.replaceChildren(news.element, guarded((source) => episodesSection(source, null), servedSource(drawn)));
   };
+  const news = newsLine(() => { draw(); main.focus(); });
   for (;;) {
     try {
       const { facets, progress, problem } = await ask("run");
+      latest = facets;
       const isWhole = progress >= 1;
-      if (problem) news.replaceChildren(h("p", { class: "notices" }, problem));
-      if (!drawn && (isWhole || facets.total >= enough)) draw(facets);
-      else if (drawn && !drawn.total && facets.total) draw(facets);
+      if (!drawn && (isWhole || problem || facets.total >= enough)) draw();
+      else if (drawn && !drawn.total && facets.total) draw();
       else if (!drawn) main.replaceChildren(h("p", { class: "empty", role: "status" }, `Reading the journal: ${percent(progress)}`));
       const more = drawn ? facets.total - drawn.total : 0;
-      if (more > 0 && !problem) {
-        news.replaceChildren(h("p", { class: "note" }, isWhole ? `${number(more)} more episodes. ` : `Still reading the journal: ${percent(progress)}. ${number(more)} more episodes. `,
-          h("button", { type: "button", class: "small", on: { click: () => draw(facets) } }, "Show them")));
-      }
+      if (problem) news.say(problem, "notices");
+      else if (more > 0) news.say(`${isWhole ? "" : `Still reading the journal: ${percent(progress)}. `}${number(more)} more episodes. `, "note", true);
+      else news.say("");
     } catch (error) {
-      news.replaceChildren(h("p", { class: "notices" }, error.message));
-      if (!drawn) main.replaceChildren(news);
+      news.say(error.message, "notices");
+      if (!drawn) main.replaceChildren(news.element);
     }
     await new Promise((wake) => { setTimeout(wake, POLL_MS); });
   }
