@@ -110,6 +110,12 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
     ]
 
 
+def test_beside_a_success_that_too_few_tasks_decide_stands_that_they_do() -> None:
+    episodes = [build_episode(build_key(f"task {n}"), reward=float(n > 1)) for n in range(30)]
+    line, *_ = beside(summarise(episodes))
+    assert line.startswith("2 of 30 tasks ever failed, too few for an interval of 95 %")
+
+
 def test_a_grid_says_what_its_scores_leave_out() -> None:
     rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
     summary = summarise([build_episode(rewards=rewards)])
@@ -254,6 +260,42 @@ def test_what_goes_to_no_terminal_is_plain_lines(
         "rollout, T=1: 4/4  reward 0.500  live 64  0 tokens/s  success 1.000",
         "done",
     ]
+
+
+class Stream(io.StringIO):
+    """Stands for stderr; `tty` is whether it is a terminal."""
+
+    def __init__(self, tty: bool) -> None:
+        super().__init__()
+        self._tty = tty
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+@pytest.mark.parametrize(
+    ("tty", "environment", "is_live"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+        (False, {"TERM": "xterm", "TTY_COMPATIBLE": "1"}, False),
+    ],
+)
+def test_only_a_terminal_that_can_is_drawn_over(
+    monkeypatch: pytest.MonkeyPatch, tty: bool, environment: dict[str, str], is_live: bool
+) -> None:
+    """A log that asks for colours, as many do, is a log."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stderr", stream := Stream(tty))
+    with display(Course(Counters())) as progress:
+        assert isinstance(progress, LiveProgress) == is_live
+        progress.phase("rollout", 4)
+        progress.advance(4)
+        _telling.show_step("a step")
+    assert ("\x1b" in stream.getvalue()) == is_live
+    assert "rollout" in stream.getvalue()
 
 
 def test_lines_of_a_run_go_on_with_the_seconds_that_were_told_before(

@@ -22,7 +22,7 @@ from rich.text import Text
 from muarl.cli._printable import printable
 from muarl.cli._standing import Course, Phase, Standing
 from muarl.cli._status import status
-from muarl.cli._telling import tell
+from muarl.cli._telling import redraws, tell
 
 _SECONDS_PER_LINE = 10.0
 _MIN_PAUSE_S = 0.5
@@ -167,7 +167,7 @@ class PlainProgress:
 def display(course: Course) -> Iterator[LiveProgress | PlainProgress]:
     """The display that suits where stderr goes."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not redraws(console.file):
         yield PlainProgress(course)
         return
     live = LiveProgress(course, console)

@@ -118,7 +118,7 @@ async def _until_interrupted(
     was_interrupted = False
 
     async def watch() -> None:
-        while not requests.count:  # noqa: ASYNC110 (a signal handler cannot set an Event)
+        while not requests.look():  # noqa: ASYNC110 (a signal handler cannot set an Event)
             await anyio.sleep(_LOOK_S)
         stop.request()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,6 +15,9 @@ from typing import Any
 
 INTERRUPTED = 130
 """Exit code of what was interrupted."""
+
+_STILL_S = 2.0
+"""The event loop stands still if it has not looked for so long."""
 
 _lost = threading.Event()
 """An interrupt fell into code that lets nothing out, such as a `__del__` while libraries load."""
@@ -23,13 +28,20 @@ _Handler = Callable[[int, FrameType | None], Any]
 class Requests:
     """How often a run was asked to end while it listened.
 
-    The first request is only noted, so that the run may drain. The second interrupts whatever goes
+    The first request is only noted, so that the run may drain; where its event loop stands still, as in a
+    task generator without end, it is said that this may take. The second interrupts whatever goes
     on, be it a tool that never awaits. The third ends the process at once, as nothing else ends code
     that catches everything; what is saved is as good as after a kill.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self._looked_at = -math.inf
+
+    def look(self) -> int:
+        """The event loop goes on, and wants to know how often it was asked."""
+        self._looked_at = time.monotonic()
+        return self.count
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -47,6 +59,9 @@ class Requests:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         self.count += 1
+        if self.count == 1 and time.monotonic() - self._looked_at > _STILL_S:
+            # Not by `print`, which may be what was interrupted.
+            os.write(2, b"muarl: ends once what runs now returns; Ctrl-C again ends it at once\n")
         if self.count == 2:
             raise KeyboardInterrupt
         if self.count > 2:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from typing import IO
 
 from muarl.cli._printable import printable
 
@@ -21,9 +23,14 @@ def tell(text: str) -> None:
     remark(f"[{time.monotonic() - _BEGUN:6.1f} s] {text}")
 
 
+def redraws(stream: IO[str]) -> bool:
+    """Whether it leads to a terminal that draws over what it has shown: no log, whatever asks for colours."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
 def show_step(text: str) -> None:
     """The same, in a line that the next one replaces where stderr is a terminal."""
-    if sys.stderr.isatty():
+    if redraws(sys.stderr):
         print(f"{_ERASED}{printable(text)} ...", end="", file=sys.stderr, flush=True)
     else:
         tell(text)
@@ -31,7 +38,7 @@ def show_step(text: str) -> None:
 
 def erase_step() -> None:
     """Take that line away."""
-    if sys.stderr.isatty():
+    if redraws(sys.stderr):
         print(_ERASED, end="", file=sys.stderr, flush=True)
 
 

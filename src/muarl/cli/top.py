@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from muarl.cli._answer import answer, lent_stdout
 from muarl.cli._display import LiveView, drawn
 from muarl.cli._printable import printable
 from muarl.cli._standing import Standing, read_standing
+from muarl.cli._telling import redraws
 from muarl.errors import RecordError
 
 _EVERY_S = 0.5
@@ -55,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
         answer(_plain(seen.drawn()))
     else:
         with lent_stdout():
-            console = Console()
-        if console.is_terminal:
+            console = Console(file=sys.stdout)
+        if redraws(console.file):
             with LiveView(seen.drawn, console).shown():
                 _wait(lambda: seen.ended is None)
         else:
