@@ -15,6 +15,10 @@ any interval of these designs. Near 0 is 0.02 to 0.10: 30 tasks then show 0.6 to
 each. Nothing is left out of the least and the most of `coverage` and `held_out`. pass^k, scores above a floor,
 paired differences and tests stand beside them; those of pass^k leave out worlds in which it is below 0.02,
 where 30 tasks see none at all.
+
+`held_out_outside` says of which conditions the coverage is below 0.93 or above 0.97, by law of difficulty and
+level. `few_coverage` is that of the evaluations in which fewer than five tasks ever succeeded, or ever failed,
+which `muarl eval` says of its own; of conditions that have 300 such evaluations. `--held-out` is these alone.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import json
 import math
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -50,7 +55,7 @@ from muarl.evaluate.comparison import holm, sign_flip_p
 from muarl.evaluate.floor import above_floor
 from muarl.evaluate.paired import differences, paired_difference
 from muarl.evaluate.pass_k import Trials, pass_at, pass_hat
-from muarl.evaluate.statistics import Interval, success_rate
+from muarl.evaluate.statistics import FEW, Interval, success_rate
 
 TOLD = 0.02
 """Of pass^k: below it 30 tasks see mostly none."""
@@ -58,6 +63,8 @@ CHECKED = 25
 """Evaluations of each condition on which what is computed at once is held against `muarl.evaluate`."""
 PAIRED = ((0.0, "beta"), (0.3, "two"))
 """Correlations and kinds of tasks at which pairs are compared: the test is exact in every world."""
+LEAST_SEEN = 300
+"""Evaluations with few deciding tasks from which on a condition's share of them that held is told."""
 TOGETHER = 6
 """Comparisons that are told together: seven policies, each with the first."""
 
@@ -115,7 +122,12 @@ def of_success(world: World, draws: int, seed: int) -> dict[str, float]:
     low, high = intervals(sums.successes.astype(float), sums.sizes.astype(float))
     same((low[:CHECKED], high[:CHECKED]), success_rate, few)
     right = truth(world, levels)
-    found = {"success": float(np.mean((low <= right) & (right <= high)))}
+    held = (low <= right) & (right <= high)
+    found = {"success": float(np.mean(held))}
+    ever = (sums.successes > 0).sum(axis=1), (sums.successes < sums.sizes).sum(axis=1)
+    thin = np.minimum(*ever) < FEW
+    if thin.sum() >= LEAST_SEEN:
+        found["few"] = float(np.mean(held[thin]))
     if world.trials == UNEVEN:
         return found
     for k in (k for k in (2, 4, 8) if k <= world.trials):
@@ -198,6 +210,16 @@ def ranked(found: Found, which: Callable[[str], bool]) -> list[tuple[float, str,
     return sorted((v, name, world) for world, by in found for name, v in by.items() if which(name))
 
 
+def outside(found: Found) -> list[list[object]]:
+    """Of success: `[law, level, conditions, below 0.93, above 0.97]`, where there are any."""
+    counted: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for world, by in found:
+        count = counted[f"{world.kinds} {world.alike:g}", world.band]
+        for place, counts in enumerate((True, by["success"] < 0.93, by["success"] > 0.97)):
+            count[place] += counts
+    return [[*which, *count] for which, count in sorted(counted.items()) if any(count[1:])]
+
+
 def _asked(job: tuple[Callable[..., dict[str, float]], World, int, int]) -> dict[str, float]:
     ask, *how = job
     return ask(*how)
@@ -208,8 +230,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--draws", type=int, default=20_000, help="evaluations of each condition")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--held-out", action="store_true", help="only what is held out")
     args = parser.parse_args()
-    chosen, others = chosen_on(), held_out()
+    chosen, others = [] if args.held_out else chosen_on(), held_out()
     of_pairs = [w for w in chosen if (w.alike, w.kinds) in PAIRED]
     of_families = [w for w in of_pairs if w.tasks != 50 and w.trials in (1, 4)]
 
@@ -232,23 +255,27 @@ def main() -> None:
         "held_out_coverage": (unseen, lambda name: name == "success"),
         "pass_hat_coverage": (success, lambda name: name.startswith("pass^")),
         "held_out_pass_hat_coverage": (unseen, lambda name: name.startswith("pass^")),
+        "few_coverage": (unseen, lambda name: name == "few"),
         "difference_coverage": (pairs, lambda name: name == "difference"),
         "above_floor_coverage": (pairs, lambda name: name in ("above", "eased")),
     }
     for name, (found, which) in kinds.items():
-        figures = ranked(found, which)
+        if not (figures := ranked(found, which)):
+            continue
         result[f"{name}_min"], result[f"{name}_max"] = figures[0][0], figures[-1][0]
         result[f"{name}_mean"] = fmean(value for value, _, _ in figures)
         result[f"{name}_within"] = fmean(0.93 <= value <= 0.97 for value, _, _ in figures)
         ends = [*figures[:3], *figures[-3:]]
         result[f"{name}_ends"] = [[round(v, 4), what, *world] for v, what, world in ends]
+    result["held_out_outside"] = outside(unseen)
     alarms = {
         "false_positive": (pairs, "false_positive"),
         "holm_false_positive": (families, "holm"),
         "unadjusted_false_positive": (families, "unadjusted"),
     }
     for name, (found, which_alarm) in alarms.items():
-        figures = ranked(found, partial(str.__eq__, which_alarm))
+        if not (figures := ranked(found, partial(str.__eq__, which_alarm))):
+            continue
         result[name] = figures[-1][0]
         result[f"{name}_mean"] = fmean(value for value, _, _ in figures)
     result["golden_gap"] = goldens()

@@ -5,24 +5,34 @@ rollout: {loop: "agents/openai_agents_desk.py:agent"}
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from agents import Agent, ModelBehaviorError, OpenAIResponsesModel, Runner, set_tracing_disabled
 from agents.mcp import MCPServerStreamableHttp
-from openai import AsyncOpenAI
+from httpx2 import AsyncClient
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from muarl import AgentContext
 
 set_tracing_disabled(True)  # else it would send traces to OpenAI
+# Once: a client that makes its own reads all certificates for it, 20 ms of each dialogue.
+TLS = ssl.create_default_context()
 
 
 async def agent(context: AgentContext) -> None:
     """Talk with the user until she leaves."""
     endpoint = await context.endpoint()
     rules, opening = (message.content for message in context.opening)
-    place: Any = {"url": endpoint.mcp_url, "headers": endpoint.headers, "timeout": 60}
+    place: Any = {
+        "url": endpoint.mcp_url,
+        "headers": endpoint.headers,
+        "timeout": 60,
+        "httpx_client_factory": lambda **form: AsyncClient(verify=TLS, **form),
+    }
+    http = DefaultAsyncHttpxClient(verify=TLS)
     async with (
-        AsyncOpenAI(base_url=endpoint.url, api_key=endpoint.key) as client,
+        AsyncOpenAI(base_url=endpoint.url, api_key=endpoint.key, http_client=http) as client,
         MCPServerStreamableHttp(
             params=place, cache_tools_list=True, client_session_timeout_seconds=60
         ) as tools,

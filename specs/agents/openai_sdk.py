@@ -6,11 +6,15 @@ rollout: {loop: "agents/openai_sdk.py:agent"}
 from __future__ import annotations
 
 import json
+import ssl
 from typing import Any
 
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from muarl import AgentContext
+
+# Once: a client that makes its own reads all certificates for it, 20 ms of each dialogue.
+TLS = ssl.create_default_context()
 
 
 async def agent(context: AgentContext) -> None:
@@ -18,7 +22,11 @@ async def agent(context: AgentContext) -> None:
     endpoint = await context.endpoint()
     tools: Any = [tool.as_function() for tool in context.tools]
     messages: list[Any] = [{"role": m.role, "content": m.content} for m in context.opening]
-    async with AsyncOpenAI(base_url=endpoint.url, api_key=endpoint.key) as client:
+    async with AsyncOpenAI(
+        base_url=endpoint.url,
+        api_key=endpoint.key,
+        http_client=DefaultAsyncHttpxClient(verify=TLS),
+    ) as client:
         while True:
             answer = await client.chat.completions.create(
                 model=endpoint.model, messages=messages, tools=tools

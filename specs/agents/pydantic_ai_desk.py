@@ -5,6 +5,9 @@ rollout: {loop: "agents/pydantic_ai_desk.py:agent"}
 
 from __future__ import annotations
 
+import ssl
+
+from openai import DefaultAsyncHttpxClient
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.mcp import MCPToolset
@@ -13,20 +16,27 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from muarl import AgentContext
 
+# Once: a client that makes its own reads all certificates for it, 20 ms of each dialogue.
+TLS = ssl.create_default_context()
+
 
 async def agent(context: AgentContext) -> None:
     """Talk with the user until she leaves."""
     endpoint = await context.endpoint()
     rules, opening = (message.content for message in context.opening)
-    model = OpenAIChatModel(
-        endpoint.model, provider=OpenAIProvider(base_url=endpoint.url, api_key=endpoint.key)
-    )
+    http = DefaultAsyncHttpxClient(verify=TLS)
+    provider = OpenAIProvider(base_url=endpoint.url, api_key=endpoint.key, http_client=http)
+    model = OpenAIChatModel(endpoint.model, provider=provider)
     tools = MCPToolset(
-        endpoint.mcp_url, headers=endpoint.headers, tool_error_behavior="failed", init_timeout=60
+        endpoint.mcp_url,
+        headers=endpoint.headers,
+        verify=TLS,
+        tool_error_behavior="failed",
+        init_timeout=60,
     )
     desk = Agent(model, instructions=rules, toolsets=[tools], retries=5)
     text, history = opening, None
-    async with desk:
+    async with http, desk:
         while True:
             try:
                 result = await desk.run(text, message_history=history)

@@ -110,6 +110,12 @@ def test_beside_a_success_stands_what_it_leaves_out_and_what_else_was_found() ->
     ]
 
 
+def test_beside_a_success_that_too_few_tasks_decide_stands_that_they_do() -> None:
+    episodes = [build_episode(build_key(f"task {n}"), reward=float(n > 1)) for n in range(30)]
+    line, *_ = beside(summarise(episodes))
+    assert line.startswith("2 of 30 tasks ever failed, too few for an interval of 95 %")
+
+
 def test_a_grid_says_what_its_scores_leave_out() -> None:
     rewards = [PredicateResult("python tools.py:reward", 1.0, "", caveat="nobody judged it")]
     summary = summarise([build_episode(rewards=rewards)])

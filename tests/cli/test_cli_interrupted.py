@@ -81,6 +81,25 @@ def test_code_that_catches_everything_is_ended_by_a_third_signal() -> None:
     assert done.returncode == 130
 
 
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_run_whose_loop_stands_still_says_at_the_first_signal_how_to_end_it(looks: bool) -> None:
+    """A task generator without end, say: without a word it would seem that nobody has heard."""
+    code = (
+        "import os, signal; from muarl.cli._signals import Requests\n"
+        "requests = Requests()\n"
+        "with requests.heard():\n"
+        f"    {'requests.look()' if looks else 'pass'}\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        check=True,
+    )
+    assert (b"Ctrl-C again ends it at once" in done.stderr) is not looks
+
+
 def wait_until_gone(process: int) -> None:
     """It was killed, but may not have fallen yet, or lie there until init looks after it."""
     stat = Path(f"/proc/{process}/stat")

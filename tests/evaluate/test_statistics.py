@@ -15,6 +15,7 @@ from muarl.evaluate.statistics import (
     mean_share,
     success_rate,
     t_quantile,
+    too_few,
     wilson,
 )
 
@@ -214,6 +215,24 @@ def test_the_interval_of_a_mean_uses_students_quantiles(n, quantile):
 def test_quantiles_of_student_hold_at_every_level(level: float, df: int, quantile: float) -> None:
     """Many comparisons ask for levels near 1, and few tasks for few degrees of freedom."""
     assert t_quantile(level, df) == pytest.approx(quantile, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("failed", "tasks", "says"),
+    [
+        (0, 30, "none of 30 tasks ever failed, too few for an interval of 95 %"),
+        (4, 30, "4 of 30 tasks ever failed, too few"),
+        (27, 30, "3 of 30 tasks ever succeeded, too few"),
+        (5, 30, ""),
+        (25, 30, ""),
+        (1, 1, ""),
+        (0, 0, ""),
+    ],
+)
+def test_what_too_few_tasks_decide_is_said(failed: int, tasks: int, says: str) -> None:
+    said = too_few({str(i): [i >= failed] * 3 for i in range(tasks)})
+    assert said.startswith(says)
+    assert bool(said) == bool(says)
 
 
 def test_one_value_has_a_mean_and_no_interval():

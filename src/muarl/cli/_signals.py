@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,6 +15,9 @@ from typing import Any
 
 INTERRUPTED = 130
 """Exit code of what was interrupted."""
+
+_STILL_S = 2.0
+"""The event loop stands still if it has not looked for so long."""
 
 _lost = threading.Event()
 """An interrupt fell into code that lets nothing out, such as a `__del__` while libraries load."""
@@ -23,13 +28,20 @@ _Handler = Callable[[int, FrameType | None], Any]
 class Requests:
     """How often a run was asked to end while it listened.
 
-    The first request is only noted, so that the run may drain. The second interrupts whatever goes
+    The first request is only noted, so that the run may drain; where its event loop stands still, as in a
+    task generator without end, it is said that this may take. The second interrupts whatever goes
     on, be it a tool that never awaits. The third ends the process at once, as nothing else ends code
     that catches everything; what is saved is as good as after a kill.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self._looked_at = -math.inf
+
+    def look(self) -> int:
+        """The event loop goes on, and wants to know how often it was asked."""
+        self._looked_at = time.monotonic()
+        return self.count
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -47,6 +59,9 @@ class Requests:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         self.count += 1
+        if self.count == 1 and time.monotonic() - self._looked_at > _STILL_S:
+            # Not by `print`, which may be what was interrupted.
+            os.write(2, b"muarl: ends once what runs now returns; Ctrl-C again ends it at once\n")
         if self.count == 2:
             raise KeyboardInterrupt
         if self.count > 2:
@@ -55,14 +70,19 @@ class Requests:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block SIGTERM is Ctrl-C, whatever that does: what was opened is closed.
+    """Within the block SIGTERM is Ctrl-C, and either interrupts at once: what was opened is closed.
 
-    A KeyboardInterrupt that Python could only print is kept for `Requests.heard`.
+    At once also where a domain's code holds up the event loop, such as a generator of tasks that has
+    no end: asyncio's own handler only cancels what awaits. The third ends the process, as nothing else
+    ends code that catches everything. Where SIGINT was ignored, as in a script's `muarl ... &`, it
+    stays so. A KeyboardInterrupt that Python could only print is kept for `Requests.heard`.
     """
     if threading.current_thread() is not threading.main_thread():  # a host program's own affair
         yield
         return
-    with _handling(_interrupt, signal.SIGTERM), _keeping_lost():
+    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    numbers = [signal.SIGTERM, *([signal.SIGINT] if hears else [])]
+    with _handling(_AtOnce().hear, *numbers), _keeping_lost():
         yield
 
 
@@ -85,12 +105,20 @@ def _keeping_lost() -> Iterator[None]:
         _lost.clear()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number
-    on_ctrl_c = signal.getsignal(signal.SIGINT)
-    if callable(on_ctrl_c):
-        on_ctrl_c(signal.SIGINT, frame)
-    else:
+class _AtOnce:
+    """Interrupts whatever goes on; SIGTERM does what SIGINT does by then."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if number == signal.SIGTERM and callable(on_ctrl_c) and on_ctrl_c != self.hear:
+            on_ctrl_c(signal.SIGINT, frame)
+            return
+        self._count += 1
+        if self._count > 2:
+            os._exit(INTERRUPTED)
         raise KeyboardInterrupt
 
 

@@ -77,14 +77,16 @@ def why_failed(failures: dict[str, int]) -> list[str]:
 
 
 def beside(summary: EvalSummary) -> list[str]:
-    """What belongs beside a success: what it leaves out, pass^k, and the means of metrics.
+    """What belongs beside a success: what it cannot say, what it leaves out, pass^k, and the means of metrics.
 
     Example:
+        "2 of 30 tasks ever failed, too few for an interval of 95 %: ..."
         "40 of 114 scores leave something out: NL_ASSERTION was not judged"
         "pass^2 0.412 [0.330, 0.500], pass^4 0.300 [0.221, 0.389]"
         "share 0.871 [0.840, 0.902]"
     """
-    lines = [
+    lines = [summary.too_few] if summary.too_few else []
+    lines += [
         f"{count:,} of {summary.n:,} scores leave something out: {caveat}"
         for caveat, count in summary.caveats.items()
     ]

@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 
+from muarl.environments.actions import NoAction, action_of, refuse_unsayable
 from muarl.environments.beside import beside
 from muarl.environments.protocol import Answer, Environment, Score, Step
 from muarl.errors import SetupError, SpecError, ToolServerError
@@ -136,6 +137,7 @@ class GymnasiumEnvironment:
             raise ToolServerError(
                 f"the environment's reset returned {_shape(given)}; expected (observation, info)"
             )
+        refuse_unsayable(getattr(self._env, "action_space", None), self._spec.choices)
         return Step(_text(given[0], "reset"), earned=0.0)
 
     async def answer(self, message: Message) -> Step:
@@ -147,7 +149,7 @@ class GymnasiumEnvironment:
             refused = Answer("there are no tools here; say your action", is_error=True)
             return Step(answers=[refused] * len(message.tool_calls), earned=self._earned)
         action = self._action(message.content)
-        if isinstance(action, _NoAction):
+        if isinstance(action, NoAction):
             return Step(action.why, earned=self._earned)
         return await self._step(action)
 
@@ -167,7 +169,7 @@ class GymnasiumEnvironment:
                 answers.append(Answer(call.error, is_error=True))
             elif call.name != ACT or not isinstance(said, str) or len(call.arguments) > 1:
                 answers.append(Answer(f"there is {ACT}(action), a text", is_error=True))
-            elif isinstance(action := self._action(said), _NoAction):
+            elif isinstance(action := self._action(said), NoAction):
                 answers.append(Answer(action.why, is_error=True))
             else:
                 step = await self._step(action)
@@ -177,24 +179,7 @@ class GymnasiumEnvironment:
 
     def _action(self, said: str) -> Any:
         """The action that a text is, or why it is none."""
-        space = getattr(self._env, "action_space", None)
-        start = int(getattr(space, "start", 0))
-        if self._spec.choices:
-            known = [choice.casefold() for choice in self._spec.choices]
-            meant = said.strip().rstrip(".!").casefold()
-            if meant in known:
-                return start + known.index(meant)
-            return _NoAction(f"That is no action. Choose one of: {', '.join(self._spec.choices)}.")
-        if (count := getattr(space, "n", None)) is not None:
-            meant = said.strip().rstrip(".")
-            if meant.isascii() and meant.isdigit() and 0 <= int(meant[:9]) - start < int(count):
-                return int(meant)
-            return _NoAction(
-                f"That is no action. Say a number from {start} to {start + int(count) - 1}."
-            )
-        if callable(contains := getattr(space, "contains", None)) and not contains(said):
-            return _NoAction("That is no action that can be taken here.")
-        return said
+        return action_of(said, getattr(self._env, "action_space", None), self._spec.choices)
 
     async def _step(self, action: Any) -> Step:
         given = await beside(lambda: self._env.step(action))
@@ -207,11 +192,6 @@ class GymnasiumEnvironment:
         self._earned += float(reward)
         text = _text(observation, "step")
         return Step(text, over=bool(terminated or truncated), earned=self._earned)
-
-
-class _NoAction:
-    def __init__(self, why: str) -> None:
-        self.why = why
 
 
 def _text(observation: Any, of: str) -> str:

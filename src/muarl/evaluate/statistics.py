@@ -36,6 +36,10 @@ _KNOWN = 1.6
 """Tasks with successes (or failures, if they are fewer) at which the data's own word on how alike trials of
 a task are counts half. The one free number of these intervals; chosen by `benchmarks/stats.py`."""
 
+FEW = 5
+"""Where fewer tasks ever succeeded, or ever failed, an interval need not hold as often as it says: the old
+rule for shares, n p of five or more, counted in tasks. `benchmarks/stats.py` says how often they held."""
+
 _ROUNDING = 1e-9
 
 
@@ -196,6 +200,23 @@ def success_rate(
     if n == len(tasks):
         return wilson(sum(trials[0] for trials in tasks), n, level)
     return mean_share(successes_by_task, level=level)
+
+
+def too_few(successes_by_task: Mapping[str, Sequence[bool]]) -> str:
+    """Why a sample cannot support the level of its success's interval; "" where it can.
+
+    Example:
+        "2 of 30 tasks ever failed, too few for an interval of 95 %: ..."
+    """
+    tasks = [list(trials) for trials in successes_by_task.values() if trials]
+    ever = {"succeeded": sum(map(any, tasks)), "failed": sum(not all(trials) for trials in tasks)}
+    what, count = min(ever.items(), key=lambda item: item[1])
+    if len(tasks) < 2 or count >= FEW:  # of one task nobody asks
+        return ""
+    return (
+        f"{count or 'none'} of {len(tasks)} tasks ever {what}, too few for an interval of 95 %: of simulated "
+        "ones like it 85 to 100 % held; more tasks mend that, more dialogues on these do not"
+    )
 
 
 def mean(values: Sequence[float], level: float = LEVEL) -> Interval:

@@ -12,7 +12,14 @@ import msgspec
 from muarl.evaluate.failures import failure_of
 from muarl.evaluate.pass_k import Trials, ks_of, pass_at, pass_hat
 from muarl.evaluate.removal import Removal, RemovalTally
-from muarl.evaluate.statistics import Interval, bootstrap_mean, mean, mean_share, success_rate
+from muarl.evaluate.statistics import (
+    Interval,
+    bootstrap_mean,
+    mean,
+    mean_share,
+    success_rate,
+    too_few,
+)
 from muarl.record import Episode
 
 CONFIRMED = "confirmed"
@@ -70,6 +77,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
         metrics: Metric to its mean over the episodes that it applies to.
         caveats: What scores leave out, to how many of them do.
         failures: Kind of failure to episodes, faults included; see `muarl.evaluate.failures`.
+        too_few: Why so few tasks cannot support the interval of success; "" where they can.
     """
 
     n: int
@@ -91,6 +99,7 @@ class EvalSummary(msgspec.Struct, frozen=True):
     metrics: dict[str, Interval] = {}
     caveats: dict[str, int] = {}
     failures: dict[str, int] = {}
+    too_few: str = ""
 
 
 def summarise(
@@ -159,6 +168,7 @@ def summarise(
         metrics=_metrics(scored),
         caveats=dict(sorted(Counter(c for e in scored for c in e.caveats).items())),
         failures=dict(failures.most_common()),
+        too_few=too_few(_trials(scored)),
     )
 
 
