@@ -13,6 +13,7 @@ import math
 import os
 import signal
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,8 @@ MAX_CHARS = 2000
 """Of what an error says; beyond it nobody reads, and a journal would grow by all of it."""
 
 _OURS = str(Path(__file__).parent) + os.sep
+_LIBRARIES = tuple({path + os.sep for path in sysconfig.get_paths().values()})
+"""Where Python's own modules lie, and installed ones."""
 
 
 def let_others_pass(error: BaseException) -> None:
@@ -75,9 +78,13 @@ def _asyncio_cancels() -> bool:
         task = asyncio.current_task()
     except RuntimeError:  # no asyncio here
         return False
-    if task is None or task.cancelling() or "anyio" not in sys.modules:
-        return True
-    return bool(sys.modules["anyio"].current_effective_deadline() == -math.inf)
+    return task is None or bool(task.cancelling()) or is_cancelled_around()
+
+
+def is_cancelled_around() -> bool:
+    """Whether a scope around what runs was cancelled; True where nobody can say."""
+    anyio = sys.modules.get("anyio")
+    return anyio is None or bool(anyio.current_effective_deadline() == -math.inf)
 
 
 @contextmanager
@@ -150,10 +157,19 @@ def _is_hers(frame: FrameType) -> bool:
 
 def _place_elsewhere(error: BaseException) -> str:
     """The same for code that no domain names, such as a server that a test builds."""
-    for frame, _ in reversed(list(_frames(error.__traceback__))):
-        if not frame.filename.startswith((_OURS, "<frozen")):
-            return f" ({frame.filename}:{frame.lineno}, in {frame.name})"
-    return ""
+    frames = [frame for frame, _ in _frames(error.__traceback__) if not is_ours(frame.filename)]
+    frames = [frame for frame in frames if not is_of_a_library(frame.filename)] or frames
+    return f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a file is muarl's, or none at all."""
+    return filename.startswith((_OURS, "<frozen"))
+
+
+def is_of_a_library(filename: str) -> bool:
+    """Whether a file is Python's own, or of an installed package."""
+    return filename.startswith(_LIBRARIES)
 
 
 def _down_to_what_is_said(error: BaseException) -> Iterator[BaseException]:

@@ -27,10 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 _LONGEST_NAME = 200
 """Longer words are no slip of the pen, and may be of a model."""
+
+_ALIKE = 0.6
+"""Likeness from which one name may be a slip of another; what `difflib` uses."""
 
 
 class MuarlError(Exception):
@@ -48,6 +51,37 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """
     near = get_close_matches(word, list(choices), n=1) if len(word) <= _LONGEST_NAME else []
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def nearest_file(name: str, names: Iterable[str]) -> str | None:
+    """The file that was most likely meant by a name that is not there; None where none is like it.
+
+    What files of one kind have in common says nothing: of `gone.yaml` and `round.yaml`, four of five
+    letters. So what stands before the ending has to be alike by itself, and the endings as well.
+
+    Example:
+        >>> nearest_file("dev.yml", ["grid.yaml", "dev.yaml", "dev.py"])
+        'dev.yaml'
+    """
+    if len(name) > _LONGEST_NAME:
+        return None
+    stem, ending = _parted(name)
+    likeness = {
+        other: (_ratio(stem, its_stem), _ratio(ending, its_ending))
+        for other, (its_stem, its_ending) in ((other, _parted(other)) for other in sorted(names))
+        if _ratio(stem, its_stem) >= _ALIKE
+        and (stem == its_stem or not ending or _ratio(ending, its_ending) >= _ALIKE)
+    }
+    return max(likeness, key=likeness.__getitem__, default=None)
+
+
+def _parted(name: str) -> tuple[str, str]:
+    stem, dot, ending = name.rpartition(".")
+    return (stem, ending) if dot and stem else (name, "")
+
+
+def _ratio(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,15 +39,17 @@ def check_asked(
         TypeError: A message or a tool is none, or `max_tokens` no number.
         ValueError: There is no message, or no room for one.
     """
-    _check_each("messages", messages, Message)
-    _check_each("tools", tools, ToolSpec)
+    check_each("generate: messages", messages, Message)
+    check_each("generate: tools", tools, ToolSpec)
     if not messages:
         raise ValueError(
             "generate: expected at least one message, such as those of context.opening"
         )
     if max_tokens is not None:
         if not isinstance(max_tokens, int):
-            raise TypeError(f"generate: max_tokens is a number of tokens, got {_kind(max_tokens)}")
+            raise TypeError(
+                f"generate: max_tokens is a number of tokens, got {kind_of(max_tokens)}"
+            )
         if max_tokens < 1:
             raise ValueError(f"generate: max_tokens: expected at least 1, got {max_tokens}")
 
@@ -60,7 +62,7 @@ def check_text(what: str, text: object) -> None:
         ValueError: It is none that can be written down.
     """
     if not isinstance(text, str):
-        raise TypeError(f"{what} must be text, got {_kind(text)}")
+        raise TypeError(f"{what} must be text, got {kind_of(text)}")
     if problem := json_problem(text):
         raise ValueError(f"{what}: {problem}")
 
@@ -76,19 +78,25 @@ def check_call(call: object, arguments: object) -> None:
         check_text("call_tool: what is called, if it is no ToolCall,", call)
         if arguments is not None and not isinstance(arguments, Mapping):
             raise TypeError(
-                f"call_tool: the arguments of {call!r} must be a mapping, got {_kind(arguments)}"
+                f"call_tool: the arguments of {call!r} must be a mapping, got {kind_of(arguments)}"
             )
     elif arguments is not None:
         raise TypeError("call_tool: a ToolCall has its arguments itself; give it alone, or a name")
 
 
-def _check_each(what: str, given: Sequence[Any], form: type) -> None:
+def check_each(what: str, given: Sequence[Any], form: type) -> None:
+    """Look at a list and its members.
+
+    Raises:
+        TypeError: It is none, or one has another form.
+    """
+    if not isinstance(given, Sequence):
+        raise TypeError(f"{what} must be a list, got {kind_of(given)}")
     for number, one in enumerate(given):
         if not isinstance(one, form):
-            raise TypeError(
-                f"generate: {what}[{number}] must be a muarl {form.__name__}, got {_kind(one)}"
-            )
+            raise TypeError(f"{what}[{number}] must be a muarl {form.__name__}, got {kind_of(one)}")
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What was given, in words."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

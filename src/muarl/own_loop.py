@@ -17,9 +17,10 @@ rules and tools of its own (sub-agents), shorter ones, or the same one again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import anyio
@@ -32,7 +33,8 @@ from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, error_result
 from muarl.offer import Offer
 from muarl.own_calls import OwnCalls
-from muarl.own_forms import check_asked, check_call, check_text, checked
+from muarl.own_forms import check_asked, check_call, check_text, checked, kind_of
+from muarl.own_task import OwnTask
 from muarl.record import Episode, Outcome, Turn
 from muarl.spec import TaskSpec
 from muarl.threads import Threads
@@ -174,7 +176,7 @@ class LedDialogue(Dialogue):
         self._opening = anyio.Lock()
         self._held = AsyncExitStack()
         self._unfit: SetupError | None = None
-        self._agent: anyio.CancelScope
+        self._agent: OwnTask | None = None
         self._was_told_by_wire = False
         self._calls = OwnCalls(self._log.turns)
         self._threads = Threads(self._renderer)
@@ -196,12 +198,10 @@ class LedDialogue(Dialogue):
         if self._log.opening.stop:
             return Outcome.ABANDONED
         self._session, self._offer = session, offer
+        self._agent = OwnTask(self._lead, DialogueOver(Outcome.LEFT))
         async with self._held:
-            with anyio.CancelScope() as self._agent:
-                try:
-                    await self._lead()
-                finally:  # tasks that it left behind do nothing more
-                    self._over = self._over or Outcome.LEFT
+            await self._agent.run()
+        self._over = self._over or Outcome.LEFT
         await self._calls.none_under_way()
         if self._unfit is not None:
             raise self._unfit
@@ -212,14 +212,19 @@ class LedDialogue(Dialogue):
 
     async def _lead(self) -> None:
         try:
-            await self._loop(AgentContext(self, self._log.history, self._task))
+            led = self._loop(AgentContext(self, self._log.history, self._task))
+            if not isawaitable(led):
+                raise TypeError(f"expected an async function of a context; it gave {kind_of(led)}")
+            await led
         except RAISED as error:
             if self._is_known(error):
                 return
-            let_others_pass(error)
+            let_others_pass(error)  # a cancellation among them: `OwnTask` knows whose it is
             if self._was_told_by_wire:  # what a client made of it is its own business
                 return
             raise AgentError(f"the agent raised {self._without_key(blame(error))}") from error
+        finally:  # tasks that it left behind do nothing more
+            self._over = self._over or Outcome.LEFT
 
     def _is_known(self, error: BaseException) -> bool:
         return self._fault is not None or self._unfit is not None or _is_the_end(error)
@@ -233,7 +238,9 @@ class LedDialogue(Dialogue):
         self._cancel_agent_soon()
 
     def _cancel_agent_soon(self) -> None:
-        self._agent.deadline = min(self._agent.deadline, anyio.current_time() + _GRACE_S)
+        assert self._agent is not None  # it asks
+        scope = self._agent.scope
+        scope.deadline = min(scope.deadline, anyio.current_time() + _GRACE_S)
 
     @property
     def domain_id(self) -> str:
@@ -255,7 +262,9 @@ class LedDialogue(Dialogue):
         from muarl.gateway.server import Gateway
         from muarl.own_line import DialogueLine
 
-        async with self._going_on(), self._opening:
+        await self._let_others_on()
+        async with self._opening:
+            self._refuse_after_the_end()
             if self._endpoint is None:
                 gateway = await self._held.enter_async_context(self._gateway or Gateway())
                 line = gateway.admitted(DialogueLine(self))
@@ -276,7 +285,8 @@ class LedDialogue(Dialogue):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
     ) -> Turn:
         """See `AgentContext.generate`; the turn that the message begins."""
-        async with self._going_on():
+        await self._let_others_on()
+        with self._still_on():
             return await self._sampled(messages, tools, max_tokens)
 
     async def called(
@@ -290,7 +300,8 @@ class LedDialogue(Dialogue):
             arguments: Likewise.
             patience_s: Seconds that it waits for those before it in its message.
         """
-        async with self._going_on():
+        await self._let_others_on()
+        with self._still_on():
             turn, call = self._calls.claim(call, arguments)
             async with self._calls.in_order(turn, call, self.offered, patience_s):
                 if problem := json_problem(call.arguments):
@@ -300,7 +311,8 @@ class LedDialogue(Dialogue):
 
     async def told(self, text: str) -> Message:
         """See `AgentContext.tell_user`."""
-        async with self._going_on(), self._telling:
+        await self._let_others_on()
+        async with self._telling:
             with self._still_on():
                 return await self._told(text)
 
@@ -367,18 +379,14 @@ class LedDialogue(Dialogue):
             self._log.tools = list(self._offer.tools)
         return Message("user", turn.reply.text)
 
-    @asynccontextmanager
-    async def _going_on(self) -> AsyncIterator[None]:
-        """Refuse what comes after the end, and remember what ended it.
+    async def _let_others_on(self) -> None:
+        """Refuse who asks again after the end, once others had their turn; it is cancelled in a moment.
 
-        Who asks again was told before. Others have their turn first, and it is cancelled in a moment: a loop
-        that catches every error and tries again would else keep all dialogues waiting for ever.
+        A loop that catches every error and tries again would else keep all dialogues waiting for ever.
         """
         if self._fault is not None or self._over is not None:
             self._cancel_agent_soon()
             await anyio.lowlevel.checkpoint()
-        with self._still_on():
-            yield
 
     @contextmanager
     def _still_on(self) -> Iterator[None]:
@@ -398,6 +406,11 @@ class LedDialogue(Dialogue):
     def _end(self, outcome: Outcome) -> NoReturn:
         self._over = outcome
         raise DialogueOver(outcome)
+
+    def broken_off(self, why: EpisodeError) -> Episode:
+        if self._agent is not None and self._agent.left_at is not None:
+            self._waits.now = f"its agent does not end when it is cancelled{self._agent.left_at}"
+        return super().broken_off(why)
 
     def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
         episode = super()._episode(outcome, error)

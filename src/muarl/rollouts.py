@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from muarl.errors import SetupError, did_you_mean
+from muarl.own_forms import check_each, kind_of
 from muarl.own_loop import AgentLoop
 from muarl.policy import Policy
 from muarl.record import TRAIN, JournalWriter
@@ -17,7 +18,7 @@ from muarl.scheduler import Group, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys, load_of
 from muarl.scheduler.journal import Journal, Unjournaled
 from muarl.scheduler.rounds import bounds, open_groups
-from muarl.scheduler.scheduler import Groups
+from muarl.scheduler.scheduler import HAVE_ENDED, Groups
 from muarl.spec import TaskSpec
 from muarl.spec.run import RolloutSpec
 from muarl.spec.user import UserSpec, modelless_user
@@ -74,12 +75,15 @@ class Rollouts:
         Raises:
             SpecError: The domain's files are wrong.
             SetupError: It has no such split or task, or no group was asked for.
+            TypeError: Something given has another form.
         """
+        limits = RolloutSpec() if limits is None else limits
+        _check_forms(domain, policy, renderer, group_size, loop, limits)
         self._domain = load_any_domain(Path(domain)) if isinstance(domain, str | Path) else domain
         chosen = _tasks(self._domain, tasks)
         if group_size < 1:
             raise SetupError(f"group_size must be at least 1, got {group_size}")
-        self._limits = limits or RolloutSpec()
+        self._limits = limits
         self._observer = observer
         self._journal = journal
         self._keys = episode_keys(
@@ -99,6 +103,7 @@ class Rollouts:
         )
         self._open: AsyncExitStack | None = None
         self._groups: Groups | None = None
+        self._has_ended = False
 
     async def __aenter__(self) -> Self:
         """Begin.
@@ -131,16 +136,22 @@ class Rollouts:
         traceback: TracebackType | None,
     ) -> bool | None:
         assert self._open is not None
+        self._has_ended = True
         return await self._open.__aexit__(kind, error, traceback)
 
     def __aiter__(self) -> AsyncIterator[Group]:
         """Groups, each as soon as its last episode is final.
 
+        An iteration may be broken off and gone on with; several at once share the groups.
+
         Raises:
             FaultRateError: So many dialogues end in faults that going on is of no use.
+            SetupError: The block was not entered yet, or has been left.
         """
         if self._groups is None:
             raise SetupError("open rollouts with `async with` before you iterate over them")
+        if self._has_ended:
+            raise SetupError(HAVE_ENDED)
         return aiter(self._groups)
 
     @property
@@ -154,11 +165,43 @@ class Rollouts:
             self._groups.stop_admitting()
 
 
-def _tasks(domain: AnyDomain, wanted: str | Sequence[TaskSpec]) -> Sequence[TaskSpec]:
+def _check_forms(
+    domain: object,
+    policy: object,
+    renderer: object,
+    group_size: object,
+    loop: object,
+    limits: object,
+) -> None:
+    """Look at what no domain's file says.
+
+    Raises:
+        TypeError: Something has another form.
+    """
+    if not isinstance(domain, str | Path | AnyDomain):
+        raise TypeError(f"domain must be a path or a loaded domain, got {kind_of(domain)}")
+    if not callable(getattr(policy, "generate", None)):
+        raise TypeError(f"policy has no `generate`: it is {kind_of(policy)} (muarl.policy.Policy)")
+    if not isinstance(renderer, Renderer):
+        raise TypeError(f"renderer must be a muarl Renderer, got {kind_of(renderer)}")
+    if type(group_size) is not int:
+        raise TypeError(f"group_size must be a whole number, got {kind_of(group_size)}")
+    if loop is not None and not callable(loop):
+        raise TypeError(f"loop must be an async function of one context, got {kind_of(loop)}")
+    if not isinstance(limits, RolloutSpec):
+        raise TypeError(f"limits must be a RolloutSpec, got {kind_of(limits)}")
+
+
+def _tasks(domain: AnyDomain, wanted: Any) -> Sequence[TaskSpec]:
     if not isinstance(wanted, str):
+        if not isinstance(wanted, Sequence):
+            raise TypeError(
+                f"tasks must be the name of a split or a list of tasks, got {kind_of(wanted)}"
+            )
         if not wanted:
             raise SetupError("no tasks were given; name a split, such as tasks='train'")
-        return wanted
+        check_each("tasks", wanted, TaskSpec)
+        return tuple(wanted)
     if wanted not in domain.splits:
         raise SetupError(
             f"the domain has no split {wanted!r}{did_you_mean(wanted, domain.splits)}; it has "

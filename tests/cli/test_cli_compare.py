@@ -76,6 +76,18 @@ def write(folder: Path, episodes: list[Episode]) -> None:
             journal.append(episode)
 
 
+def test_what_was_played_otherwise_is_said_in_words(muarl: InProcess, make: Make) -> None:
+    one, other = make("one", 0), make("other", 7, phase="eval:final:T1")
+    (line,) = [
+        line
+        for line in muarl("compare", one, other).out.splitlines()
+        if "was played otherwise" in line
+    ]
+    assert "temperature is 1.0, and there not set" in line, line
+    assert "->" not in line
+    assert "None" not in line
+
+
 def test_two_runs_are_compared_task_by_task(muarl: InProcess, make: Make) -> None:
     one, other = make("one", 0), make("other", 7)
     ending = muarl("compare", one, other)
@@ -111,7 +123,7 @@ def test_runs_that_differ_in_the_seed_alone_are_trainings_of_one_kind(
     ending = muarl("compare", *low, *high)
     assert ending.code == 0, ending.lines
     assert "over 3 training seeds, from 0.000 to 0.250" in ending.out
-    assert "rollout.max_turns: 24 -> 23" in ending.out
+    assert "rollout.max_turns is 23, and there 24" in ending.out
     found = json.loads(muarl("compare", *low, *high, "--json").out)
     assert [kind["seeds"] for kind in found["kinds"]] == [[0, 1, 2], [5, 6]]
     (difference,) = found["differences"]

@@ -143,7 +143,7 @@ def test_nothing_is_replaced_that_was_not_meant_to_be(
     assert muarl(*export, "--format", "hf").code == 0
     assert muarl(*export, "--format", "hf", "--overwrite").code == 0
     ending = muarl(*export, "--overwrite")
-    ending.refuses(1, f"muarl: {path} is not a file, so it is not replaced; choose another --out")
+    ending.refuses(1, f"muarl: {path} is not a file, so it is not replaced; name another place")
 
 
 def test_a_failure_on_the_way_leaves_nothing(

@@ -93,6 +93,14 @@ def test_all_policies_meet_the_same_users(muarl: InProcess, grid: Path, out: Pat
     assert met["idle"] == met["expert"]
 
 
+def test_a_grid_of_rules_keeps_the_tokenizer_that_its_report_reads(
+    muarl: InProcess, grid: Path, out: Path
+) -> None:
+    assert muarl("eval", grid, "--out", out).code == 0
+    page = Path(json.loads(muarl("report", out, "--json").out)["report"]).read_text()
+    assert '"notices": []' in page or '"notices":[]' in page
+
+
 def test_a_grid_that_was_broken_off_goes_on_where_it_was(
     muarl: InProcess, grid: Path, out: Path
 ) -> None:

@@ -93,6 +93,12 @@ def test_an_unknown_verb_suggests_the_right_one(capsys: pytest.CaptureFixture[st
             "unrecognized arguments: --resme b.yaml; did you mean '--resume'?",
         ),
         (["report", "RUN", "--zzzzzzzz"], "unrecognized arguments: --zzzzzzzz"),
+        (["play", "--hepl"], "unrecognized arguments: --hepl; did you mean '--help'?"),
+        (["rollout", "r.yaml", "--expret"], "arguments: --expret; did you mean '--expert'?"),
+        (["review", "R", "--pge=x"], "unrecognized arguments: --pge; did you mean '--page'?"),
+        (["doctor", "--xy"], "unrecognized arguments: --xy"),  # nothing like it but the dashes
+        (["play", "-x"], "unrecognized arguments: -x"),
+        (["play", "--seed", "-1"], "the following arguments are required: DOMAIN[/TASK]"),
         (["top", "RUN", "another"], "unrecognized arguments: another"),
         (["view", "RUN", "--port", "x"], "--port: must be a whole number from 0 to 65535, got 'x'"),
         (

@@ -35,7 +35,7 @@ def test_no_output_takes_the_place_of_a_runs_own_files(muarl: InProcess, rollout
         for own in OWN:
             for flags in ((), ("--overwrite",)):
                 ending = muarl(verb, rollout, "--out", rollout / own, *flags)
-                ending.refuses(1, f"muarl: {rollout / own}", "; choose another --out")
+                ending.refuses(1, f"muarl: {rollout / own}", "; name another place")
     assert files_of(rollout) == before
 
 

@@ -178,7 +178,19 @@ def test_the_model_that_is_to_play_is_not_overwritten(
     for model in (out, out / "model"):
         ending = muarl(verb, run_file, "--model", model, "--out", out, "--overwrite")
         ending.refuses(1, f"--overwrite would remove {model}, which this run reads")
+        ending = muarl(verb, run_file, "--model", model, "--out", out)
+        ending.refuses(1, f"{out} holds {model}, which this run reads. Choose another --out")
     assert len(journal(out)) == 2
+
+
+def test_eval_does_not_advise_the_resume_that_it_refuses(
+    muarl: InProcess, run_file: Path, out: Path, tmp_path: Path
+) -> None:
+    spoil(run_file, "context_tokens: 1024", "context_tokens: 8192")
+    assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", out).code == 0
+    model_without_weights(tmp_path / "model")
+    ending = muarl("eval", run_file, "--model", tmp_path / "model", "--out", out)
+    ending.refuses(1, f"{out} already holds a run. Use --overwrite to replace it, or --out for")
 
 
 @pytest.mark.parametrize(

@@ -212,12 +212,15 @@ def test_nothing_is_replaced_that_was_not_meant_to_be(muarl: InProcess, rollout:
         ending.refuses(1, f"{rollout} would replace {rollout}, which is read")
     scored.mkdir()
     (scored / "thesis.tex").write_text("x")
-    muarl("score", rollout).refuses(1, f"{scored} is there already; use --overwrite")
-    ending = muarl("score", rollout, "--overwrite")
-    ending.refuses(1, f"{scored} is not a folder with spec.resolved.yaml, so it is not replaced")
+    for flags in ((), ("--overwrite",)):
+        ending = muarl("score", rollout, *flags)
+        ending.refuses(
+            1, f"{scored} is not a folder with spec.resolved.yaml, so it is not replaced"
+        )
     assert [path.name for path in scored.iterdir()] == ["thesis.tex"]
     shutil.rmtree(scored)
     assert muarl("score", rollout).code == 0
+    muarl("score", rollout).refuses(1, f"{scored} is there already; use --overwrite")
     assert muarl("score", rollout, "--overwrite").code == 0
     assert journal(rollout) == before
     assert list(StoredEpisodes([scored / "episodes.journal"])) == before

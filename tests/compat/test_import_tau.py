@@ -217,7 +217,11 @@ def test_tasks_of_another_version_and_unknown_files_are_refused_by_name(fixtures
     say = ["import", "tau2", "--from", str(copy), "--to", str(tmp_path / "b"), "--domain", "mock"]
     assert main(say) == 1
     assert "tau2/mock/policy.md (" in capsys.readouterr().err
-    assert main([*say, "--accept-unknown"]) == 0
+    assert main([*say, "--accept-unknown", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (only,) = said["domains"]
+    assert (said["benchmark"], only["folder"]) == ("tau2", str(tmp_path / "b" / "mock"))
+    assert set(only) == {"folder", "summary", "tasks", "notes"}
 
 
 def test_a_large_file_that_a_checkout_lacks_is_named_with_where_it_is_to_be_had(

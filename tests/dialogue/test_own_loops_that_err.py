@@ -172,6 +172,12 @@ async def test_what_has_another_form_is_a_fault_that_says_which(
     assert decode_episode(encode_episode(episode)) == episode
 
 
+async def test_a_loop_that_is_no_async_function_is_told_so(domain: Domain) -> None:
+    episode = await led(domain, lambda context: None, says("hello")).run()  # type: ignore[arg-type,return-value]
+    assert episode.fault == "AgentError"
+    assert "expected an async function of a context; it gave None" in (episode.error or "")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -135,6 +136,16 @@ def test_inlined_json_holds_no_markup_and_reads_back(value):
 def test_the_same_run_gives_the_same_page(run, tmp_path):
     first = write_report(run, tmp_path / "one.html").read_bytes()
     assert first == write_report(run, tmp_path / "two.html").read_bytes()
+
+
+def test_the_page_names_commands_that_find_the_run_from_where_it_was_written(tmp_path, monkeypatch):
+    make_run(tmp_path / "runs" / "my run", iterations=1, tasks=1, group=1)
+    monkeypatch.chdir(tmp_path)
+    page = write_report(Path("runs/my run")).read_text()
+    data = json.loads(Elements(page).of("script")[0][1])["runs"][0]
+    assert (data["run"]["name"], data["run"]["path"]) == ("my run", "'runs/my run'")
+    assert "muarl users ${data.run.path} does" in page
+    assert "muarl view ${run.run.path}" in page
 
 
 def test_a_run_that_stopped_in_its_cold_start_is_reported(tmp_path):

@@ -309,7 +309,7 @@ def test_a_point_between_gaps_is_drawn(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "phase", "heading"),
-    [("rollout", "rollout", "Success"), ("eval", "eval", "Held-out success")],
+    [("rollout", "rollout", "Success"), ("eval", "model", "Held-out success")],
 )
 def test_a_folder_in_which_nothing_was_trained_says_what_was_played(tmp_path, kind, phase, heading):
     require_chromium()

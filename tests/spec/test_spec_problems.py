@@ -327,6 +327,31 @@ def test_a_missing_file_names_the_one_that_was_meant(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("missing", "meant"),
+    [
+        ("gone.yaml", None),  # not round.yaml, which is alike in `.yaml` alone
+        ("air.yaml", None),
+        ("devv.yaml", "dev.yaml"),
+        ("dev.yml", "dev.yaml"),
+        ("dev", "dev.yaml"),
+        ("dev.yamll", "dev.yaml"),
+        ("shp", "shop"),
+        ("notes.yaml", None),  # there is a notes.txt, which is no spec
+    ],
+)
+def test_a_missing_spec_is_never_taken_for_one_that_is_alike_in_its_ending_alone(
+    tmp_path: Path, missing: str, meant: str | None
+) -> None:
+    for name in ("round.yaml", "grid.yaml", "dev.yaml", "notes.txt", "dev.py"):
+        (tmp_path / name).write_text("version: 1\n")
+    (tmp_path / "shop").mkdir()
+    with pytest.raises(SpecError) as caught:
+        load_run(tmp_path / missing)
+    hint = f"; did you mean '{tmp_path / meant}'?" if meant else ""
+    assert str(caught.value) == f"{tmp_path / missing}: no such file{hint}"
+
+
 def test_a_folder_without_a_domain_says_so(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"domain\.yaml: no such file"):
         load_domain_spec(tmp_path)

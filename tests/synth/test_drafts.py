@@ -184,7 +184,7 @@ def test_queries_alone_are_drafted_for_a_domain_that_there_is(
     assert "drop-W4" in Path("more.yaml").read_text()
     with served(says({"tasks": made})) as server:
         draft(muarl, server, "--domain", "shop", "--out", "more.yaml").refuses(
-            1, "is there already"
+            1, "is there already; name another place"
         )
     with served(says()) as server:
         draft(muarl, server, "gone.txt", "--out", "x").refuses(

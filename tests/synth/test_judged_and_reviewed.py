@@ -125,7 +125,9 @@ def test_the_page_is_whole_fetches_nothing_and_holds_texts_as_data(
     assert len(shown) == 4
     assert shown[0]["lines"][0] == ["rules", hostile]
     assert "kept" not in page.partition('id="data"')[2].partition("</script>")[0], "nobody is led"
-    muarl("review", "runs/synth", "--page", "page.html").refuses(1, "is there already")
+    muarl("review", "runs/synth", "--page", "page.html").refuses(
+        1, "is there already; use --overwrite, or name another place"
+    )
     muarl("review", "runs/synth", "--page", "x.html", "--which", "refused").refuses(
         1, "no dialogue"
     )

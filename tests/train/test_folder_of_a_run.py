@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,29 @@ def test_a_run_is_not_written_over_unless_asked_to(tmp_path: Path) -> None:
         SetupError, match=r"already holds a run. Use --resume .* --overwrite .* --out"
     ):
         create(folder.path)
+    assert list(create(folder.path, resume=True).lines()) == list(folder.lines()), "as advised"
     assert len(list(folder.lines())) == 1
     (folder.path / "model").mkdir()
     again = create(folder.path, spec(seed=1), overwrite=True)
     assert list(again.lines()) == []
     assert not again.model.exists()
+
+
+def test_nobody_is_advised_to_resume_what_cannot_be_resumed(tmp_path: Path) -> None:
+    folder = create(tmp_path / "run")
+    other = (
+        r"already holds another run. Use --overwrite to replace it, or --out for another folder$"
+    )
+    how: dict[str, Any] = {"resume": False, "overwrite": False}
+    with pytest.raises(SetupError, match=other):
+        create(folder.path, spec(seed=1))
+    with pytest.raises(SetupError, match=other):
+        RunFolder.create(folder.path, spec(), plan={"policy": "expert"}, **how)
+    with pytest.raises(SetupError, match=r"holds a run. Use --overwrite to replace it, or --out"):
+        RunFolder.create(folder.path, spec(), resumable=False, **how)
+    folder.spec.write_text("version: 1\n")
+    with pytest.raises(SetupError, match=other):
+        create(folder.path)
 
 
 @pytest.mark.parametrize("needed", [".", "model", "model/config.json", "../run/model"])
@@ -56,6 +75,8 @@ def test_what_the_run_is_going_to_read_is_not_written_over(needed: str, tmp_path
     reads = [folder.path / needed]
     with pytest.raises(SetupError, match=r"--overwrite would remove .*, which this run reads"):
         RunFolder.create(folder.path, spec(), resume=False, overwrite=True, reads=reads)
+    with pytest.raises(SetupError, match=r"holds .*, which this run reads. Choose another --out$"):
+        RunFolder.create(folder.path, spec(), resume=False, overwrite=False, reads=reads)
     assert (folder.model / "config.json").exists()
     beside = [tmp_path / "run-2", tmp_path]
     RunFolder.create(folder.path, spec(), resume=False, overwrite=True, reads=beside)

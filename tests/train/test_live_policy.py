@@ -146,3 +146,22 @@ def test_one_that_only_samples_says_so_when_it_is_to_learn() -> None:
 
     with pytest.raises(SetupError, match="learns="):
         anyio.run(main)
+
+
+def test_what_nothing_can_be_learned_from_is_said(desk: Domain) -> None:
+    async def learn() -> None:
+        async with open_policy(ready_model()["path"], limits=LIMITS, learns=LEARNS) as model:
+            groups = await play(model, desk, 0)
+            with pytest.raises(
+                TypeError, match=r"groups\[0\] must be a muarl Group, got .* Episode"
+            ):
+                await model.learn(groups[0].episodes)
+            with pytest.raises(TypeError, match="groups must be a list, got None"):
+                await model.learn(None)  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match="nothing to learn from"):
+                await model.learn([])
+            assert model.version == 0
+        with pytest.raises(SetupError, match="the block of `open_policy` was left"):
+            await model.learn(groups)
+
+    anyio.run(learn)

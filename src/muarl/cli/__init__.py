@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from itertools import takewhile
 from keyword import iskeyword
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from muarl.cli._answer import answer, answering
 from muarl.cli._endings import no_early_success
@@ -143,6 +146,7 @@ def _parsed(parser: VerbParser, rest: list[str]) -> argparse.Namespace:
     # Intermixed, argparse forgets what `--` says of the words after it.
     intermixed = parser.get_default("files_anywhere") and "--" not in rest
     parse = parser.parse_known_intermixed_args if intermixed else parser.parse_known_args
+    parser.typed = rest
     args, unknown = parse(rest)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{parser.option_like(unknown)}")
@@ -181,7 +185,33 @@ def parser_of_all() -> argparse.ArgumentParser:
 
 
 class VerbParser(argparse.ArgumentParser):
-    """Prints so that a terminal obeys nothing of what was typed, and knows its options."""
+    """Prints so that a terminal obeys nothing of what was typed, and knows its options.
+
+    Attributes:
+        typed: What is being parsed.
+    """
+
+    typed: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and exit; what is missing counts less than an option that there is not."""
+        if "required" in message and (strange := self._strange()):
+            message = f"unrecognized arguments: {' '.join(strange)}{self.option_like(strange)}"
+        super().error(message)
+
+    def _strange(self) -> list[str]:
+        """What was typed that looks like an option and is none, nor the beginning of one."""
+        words = [
+            word.partition("=")[0] for word in takewhile(lambda word: word != "--", self.typed)
+        ]
+        known = tuple(self._option_string_actions)
+        return [
+            word
+            for word in words
+            if re.match(r"-[^\W\d]|--\w", word)
+            and not any(option.startswith(word) for option in known)
+            and (word.startswith("--") or word[:2] not in known)
+        ]
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(printable(message), file)
@@ -189,7 +219,10 @@ class VerbParser(argparse.ArgumentParser):
     def option_like(self, words: Sequence[str]) -> str:
         """What the first of `words` that looks like an option may have meant, for a message."""
         word = next((word for word in words if word.startswith("--")), "")
-        return did_you_mean(word.partition("=")[0], self._option_string_actions)
+        named = {option.lstrip("-"): option for option in self._option_string_actions}
+        # Without what all of them begin with, which says nothing.
+        near = get_close_matches(word.partition("=")[0].lstrip("-"), named, n=1)
+        return f"; did you mean {named[near[0]]!r}?" if near else ""
 
 
 def _report(error: BaseException) -> int:

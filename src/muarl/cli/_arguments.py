@@ -119,9 +119,13 @@ def name_of_run(args: argparse.Namespace) -> str:
 
 
 def as_typed(args: argparse.Namespace) -> str:
-    """The run file, overlays and settings, to be typed again."""
-    settings = [word for text in args.settings for word in ("--set", text)]
-    return shlex.join([*map(str, args.spec), *settings])
+    """The run file, and all else that makes the run what it is, to be typed again."""
+    words = [word for text in args.settings for word in ("--set", text)]
+    if args.seed is not None:
+        words += ["--seed", str(args.seed)]
+    if args.otel:
+        words.append("--otel")
+    return shlex.join([*map(str, args.spec), *words])
 
 
 def add_out(parser: argparse.ArgumentParser, default: str) -> None:

@@ -82,6 +82,7 @@ def run_grid(args: argparse.Namespace) -> int:
             ),
             out,
             observation,
+            overwrote=args.overwrite,
         )
     tasks = tasks_of_grid(domain, run.spec)
     if args.json:

@@ -8,6 +8,18 @@ from collections.abc import Iterator
 
 from muarl.cli import EXIT_CODES, VERBS, parser_of
 
+WITHOUT_JSON = {
+    "init": "names the files that it wrote",
+    "play": "holds a dialogue",
+    "serve": "speaks MCP on stdout",
+    "view": "prints one address",
+    "completion": "prints a script",
+    "schema": "writes JSON itself",
+}
+"""Verbs that have no `--json`, and what their answer is instead."""
+
+_WITHOUT = f"These have none: {', '.join(f'`{verb}` {why}' for verb, why in WITHOUT_JSON.items())}."
+
 _HEAD = f"""\
 <!-- Written by `muarl schema --docs docs`: change the parsers in muarl.cli instead. -->
 
@@ -15,6 +27,8 @@ _HEAD = f"""\
 
 `--help` of a verb says the same in a terminal. Answers go to stdout, progress and complaints to
 stderr. {EXIT_CODES.capitalize()}
+
+With `--json` a verb prints JSON alone: an object, or one on each line where its help says so. {_WITHOUT}
 
 | verb | does |
 |---|---|

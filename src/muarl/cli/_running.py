@@ -78,9 +78,19 @@ def run_interruptibly(work: Callable[[StopSignal], Awaitable[None]]) -> None:
 
 
 def run_resumably(
-    work: Callable[[StopSignal], Awaitable[Found]], out: Path, observation: Observation
+    work: Callable[[StopSignal], Awaitable[Found]],
+    out: Path,
+    observation: Observation,
+    *,
+    overwrote: bool,
 ) -> Found:
     """Run async work that a folder can be taken up from, observed; if interrupted, say how it goes on.
+
+    Args:
+        work: What is to be done.
+        out: The folder.
+        observation: Who sees it.
+        overwrote: Whether the command was told to replace what was there, which it must not be told again.
 
     Raises:
         KeyboardInterrupt: It was interrupted.
@@ -94,7 +104,8 @@ def run_resumably(
     try:
         run_interruptibly(observed)
     except* KeyboardInterrupt as interrupted:
-        remark(f"stopped; the same command with --resume goes on in {out}")
+        instead = " instead of --overwrite" if overwrote else ""
+        remark(f"stopped; the same command with --resume{instead} goes on in {out}")
         raise KeyboardInterrupt from interrupted
     return found[0]
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from muarl.cli._telling import remark
 from muarl.record import torn_bytes
+from muarl.record.odd_files import refuse_odd_files
 
 
 def tell_torn(run: Path) -> None:
     """Say so, if the journal of a run's folder ends so; there may be none."""
+    refuse_odd_files(run)
     journal = run / "episodes.journal"
     if journal.is_file() and (torn := torn_bytes(journal)):
         remark(

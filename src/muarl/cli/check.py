@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(files_anywhere=True)
     add_settings(parser)
     parser.add_argument(
-        "--offline", action="store_true", help="spec files only: import and start nothing"
+        "--offline",
+        action="store_true",
+        help="spec files only: start nothing, and import nothing but a run's own loop",
     )
     parser.add_argument(
         "--fix",
@@ -119,6 +121,10 @@ def run(args: argparse.Namespace) -> int:
                 what = f"{first} is no run file; only a run or synth file has something over it"
                 remark(f"muarl check: error: {what}")
                 return 2
+        if run_file is not None and run_file.spec.rollout.loop is not None:
+            from muarl.train.run_loop import loop_of
+
+            loop_of(run_file)  # found broken here, and not as it is to lead the first dialogue
         named = first if run_file is None else run_file.resolve(run_file.spec.domain)
         if named.is_file() and kind_of(named) == "suite":
             return _suite(load_suite_spec(named), run_file, beside, args)
@@ -248,6 +254,7 @@ def _prove(
     # The SDK behind tool servers is slow to import: --offline and --help go without it.
     import anyio
 
+    from muarl.cli._waiting import waiting_told
     from muarl.data.proof import prove
     from muarl.domain import Domain
     from muarl.train.run_domain import refuse_unfit
@@ -266,13 +273,14 @@ def _prove(
             on_stuck=on_stuck,
         )
 
-    try:
-        proof = anyio.run(main)
-    finally:
-        erase_step()
-    if run_file is not None and proof.sound:
-        refuse_unfit(run_file, domain)
-    tasks = [task for split in proof.tasks for task in domain.tasks(split)]
+    with waiting_told():
+        try:
+            proof = anyio.run(main)
+        finally:
+            erase_step()
+        if run_file is not None and proof.sound:
+            refuse_unfit(run_file, domain)
+        tasks = [task for split in proof.tasks for task in domain.tasks(split)]
     named = named_plugins([located, *beside], tasks)
     if as_json:
         answer(json.dumps({**_as_json(proof), "plugins": plugins_as_json(named)}))

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 2
     try:
-        with placed(args.out, overwrite=False) as fresh:
+        with placed(args.out, overwrite=None) as fresh:
             repairs = anyio.run(drafted, fresh)
     except EpisodeTimeout as late:
         raise SetupError(f"{late}; raise --timeout, or lower --max-tokens") from late

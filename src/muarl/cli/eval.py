@@ -36,6 +36,9 @@ from muarl.cli._telling import remark
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec.kinds import kind_of
 
+_PHASE = "model"
+"""Whose evaluation it is; a training evaluates `cold` and `final`."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
@@ -118,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
             plan={"policy": os.path.realpath(args.model)},
             reads=[args.model, *files_of_run(located)],
             content=anyio.run(content_of_run, domain, located),
+            resumable=False,
         ) as folder,
         watched(folder, spec, otel=args.otel) as (observation, progress),
     ):
@@ -130,13 +134,13 @@ def run(args: argparse.Namespace) -> int:
         async def evaluate(temperature: float, stop: StopSignal) -> None:
             before = counters.snapshot()
             played = partial(played_by, play, temperature=temperature, stop=stop, loop=loop)
-            episodes = await played(phase="eval")
+            episodes = await played(phase=_PHASE)
             summary = summarise(episodes, seed=spec.seed, row_of=row_of)
             fields = msgspec.to_builtins(summary)
             fields["observed"] = counters.snapshot().since(before).figures()
             fields |= beside_score(folder, summary, tag)
-            folder.log("eval", phase="eval", temperature=temperature, **fields)
-            log_users(folder, domain, episodes, spec.seed, phase="eval", temperature=temperature)
+            folder.log("eval", phase=_PHASE, temperature=temperature, **fields)
+            log_users(folder, domain, episodes, spec.seed, phase=_PHASE, temperature=temperature)
             found.append((temperature, summary, fields))
             under = {
                 name: await played(phase=f"perturbed:{name}", perturb=perturb)

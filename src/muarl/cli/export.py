@@ -13,6 +13,7 @@ shows. docs/records.md, docs/bridges.md and docs/synthesis.md describe every col
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=get_args(Baseline),
         help="what a reward is measured by, for advantages (default: as the run did)",
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,9 +90,23 @@ def run(args: argparse.Namespace) -> int:
     ) as fresh:
         count = write(rows, fresh)
     credit = "" if args.what in ("dialogues", "prompts") else _credit(args.runs[0])
+    left_out = chosen.left_out(args.what)
+    if args.json:
+        _answer_json(args, count, left_out=left_out, note=credit)
+        return 0
     counted = "samples" if args.what in _OF_TOKENS else args.what
-    answer(f"{count} {counted} in {args.out}{chosen.left_out(args.what)}{credit}")
+    answer("; ".join(filter(None, [f"{count} {counted} in {args.out}", _words(left_out), credit])))
     return 0
+
+
+def _answer_json(args: argparse.Namespace, count: int, **more: object) -> None:
+    about = {"out": str(args.out), "what": args.what, "format": args.format, "rows": count}
+    answer(json.dumps(about | more))
+
+
+def _words(left_out: Mapping[str, int]) -> str:
+    parts = [f"{count} {why}" for why, count in left_out.items()]
+    return f"left out: {', '.join(parts)}" if parts else ""
 
 
 def _export_inspect(args: argparse.Namespace, episodes: StoredEpisodes) -> int:
@@ -118,7 +134,10 @@ def _export_inspect(args: argparse.Namespace, episodes: StoredEpisodes) -> int:
         args.out, overwrite=args.overwrite, marker=None, reads=files_of(args.runs)
     ) as fresh:
         count = write_inspect(header, inspect_samples(episodes), fresh)
-    answer(f"{count} episodes of {phases[0]} in {args.out}")
+    if args.json:
+        _answer_json(args, count, phase=phases[0])
+    else:
+        answer(f"{count} episodes of {phases[0]} in {args.out}")
     return 0
 
 
@@ -174,7 +193,7 @@ def _credit(run: Path) -> str:
     if grpo is None or not grpo.credit.weight:
         return ""
     return (
-        f"; advantages are those of the outcome, and not what the run's credit "
+        f"advantages are those of the outcome, and not what the run's credit "
         f"({grpo.credit.name}) made of them for each turn"
     )
 
@@ -211,13 +230,11 @@ class _Chosen:
             self._faults += episode.outcome.is_fault
             yield episode
 
-    def left_out(self, what: str) -> str:
-        """What is not in the rows, in words."""
-        parts = []
-        if self._unkept:
-            parts.append(f"{self._unkept} dialogues that were not kept")
-        if self._below:
-            parts.append(f"{self._below} episodes earned less than {self._min_reward:g}")
-        if self._faults and what in _OF_TOKENS:
-            parts.append(f"{self._faults} faults have nothing to learn from")
-        return f"; left out: {', '.join(parts)}" if parts else ""
+    def left_out(self, what: str) -> dict[str, int]:
+        """Why something is not in the rows, in words, to how many."""
+        counts = {
+            "dialogues that were not kept": self._unkept,
+            f"episodes earned less than {self._min_reward or 0:g}": self._below,
+            "faults have nothing to learn from": self._faults if what in _OF_TOKENS else 0,
+        }
+        return {why: count for why, count in counts.items() if count}

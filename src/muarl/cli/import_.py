@@ -9,7 +9,10 @@ docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from muarl.cli._answer import answer
 from muarl.cli._telling import remark
@@ -69,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace files of folders that are there already"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,16 +82,20 @@ def run(args: argparse.Namespace) -> int:
         SetupError: The copy lacks something, or is of another version; or nothing can be written.
     """
     try:
-        return _import(args)
+        domains = list(_import(args))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # A copy of no known version may hold anything in any form.
         raise SetupError(
             f"{args.source}: its files are not formed as those of {args.benchmark} are "
             f"({type(error).__name__}: {error}); is it a whole copy, of a known version?"
         ) from error
+    if args.json:
+        answer(json.dumps({"benchmark": args.benchmark, "domains": domains}))
+    return 0
 
 
-def _import(args: argparse.Namespace) -> int:
+def _import(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Each domain as it is written: its folder, and what is known of it."""
     from muarl.compat.tau.importer import (
         TAU1_DOMAINS,
         TAU2_DOMAINS,
@@ -99,10 +107,9 @@ def _import(args: argparse.Namespace) -> int:
     if not args.source.is_dir():
         raise SetupError(f"there is no folder {args.source}; --from names your copy")
     _refuse_unfit(args)
-    if args.benchmark == "acebench":
-        return _import_acebench(args)
-    if args.benchmark == "bfcl":
-        return _import_bfcl(args)
+    if args.benchmark in ("acebench", "bfcl"):
+        yield from _import_acebench(args) if args.benchmark == "acebench" else _import_bfcl(args)
+        return
     if (args.judge_model is None) != (args.judge_url is None):
         raise SetupError("--judge-model and --judge-url go together")
     if args.benchmark == "tau1":
@@ -136,10 +143,16 @@ def _import(args: argparse.Namespace) -> int:
             ) from error
         splits = {**made.splits, **made.more_splits}
         counts = ", ".join(f"{name} {len(ids)}" for name, ids in splits.items())
-        answer(f"{folder}: {made.summary} Tasks: {counts}")
+        if not args.json:
+            answer(f"{folder}: {made.summary} Tasks: {counts}")
         for note in made.notes:
             remark(f"{folder}: {note}")
-    return 0
+        yield {
+            "folder": str(folder),
+            "summary": made.summary,
+            "tasks": {name: len(ids) for name, ids in splits.items()},
+            "notes": list(made.notes),
+        }
 
 
 _VERSIONS = {"tau2": ("v0.2.0", "HEAD"), "bfcl": ("V3", "V4")}
@@ -161,7 +174,7 @@ def _refuse_unfit(args: argparse.Namespace) -> None:
         raise SetupError("--official-checker is for bfcl")
 
 
-def _import_bfcl(args: argparse.Namespace) -> int:
+def _import_bfcl(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from muarl.compat.bfcl.importer import write_domains
 
     written = write_domains(
@@ -173,16 +186,18 @@ def _import_bfcl(args: argparse.Namespace) -> int:
         overwrite=args.overwrite,
     )
     for folder, what in written:
-        answer(f"{folder}: {what}")
-    return 0
+        if not args.json:
+            answer(f"{folder}: {what}")
+        yield {"folder": str(folder), "summary": what}
 
 
-def _import_acebench(args: argparse.Namespace) -> int:
+def _import_acebench(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from muarl.compat.acebench.importer import write_domains
 
     written = write_domains(
         args.source, args.to, accept_unknown=args.accept_unknown, overwrite=args.overwrite
     )
     for folder in written:
-        answer(str(folder))
-    return 0
+        if not args.json:
+            answer(str(folder))
+        yield {"folder": str(folder)}

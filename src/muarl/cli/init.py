@@ -65,10 +65,8 @@ def run(args: argparse.Namespace) -> int:
     """
     folder = Path(args.name)
     if (folder.exists() or folder.is_symlink()) and not args.overwrite:
-        remark(
-            f"muarl init: error: {folder} is there already; choose another name, or replace the "
-            "template's files in it with --overwrite"
-        )
+        way = ", or replace the template's files in it with --overwrite" if folder.is_dir() else ""
+        remark(f"muarl init: error: {folder} is there already; choose another name{way}")
         return 2
     try:
         written = write(folder, args.template)

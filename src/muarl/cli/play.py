@@ -118,7 +118,9 @@ def _spec_of(folder: Path | None) -> Located[RunSpec] | None:
         return None
     path = folder / "spec.resolved.yaml"
     if not path.is_file():
-        raise SetupError(f"no run in {folder}: make one with: muarl train RUN.yaml --out {folder}")
+        way = "name the folder of one" if folder.exists() else "make one with: muarl train RUN.yaml"
+        where = "" if folder.exists() else f" --out {folder}"
+        raise SetupError(f"no run in {folder}: {way}{where}")
     return load_run(path)
 
 

@@ -8,6 +8,7 @@ large for one page.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from muarl.cli._answer import answer
@@ -33,11 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace what is there, although it is no report"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
     for run in args.runs:
         tell_torn(run)
-    answer(write_report(args.runs, args.out, overwrite=args.overwrite))
+    page = write_report(args.runs, args.out, overwrite=args.overwrite)
+    answer(
+        json.dumps({"report": str(page), "runs": list(map(str, args.runs))}) if args.json else page
+    )
     return 0

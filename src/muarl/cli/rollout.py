@@ -165,6 +165,7 @@ def run(args: argparse.Namespace) -> int:
             ),
             out,
             observation,
+            overwrote=args.overwrite,
         )
         summary = summarise(StoredEpisodes([folder.journal]), seed=spec.seed, row_of=domain.row)
         observed = observation.counters.snapshot().figures()

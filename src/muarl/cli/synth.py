@@ -90,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
             ),
             out,
             observation,
+            overwrote=args.overwrite,
         )
     if args.json:
         answer(json.dumps(result.as_json() | {"out": str(out)}))

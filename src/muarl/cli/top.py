@@ -77,9 +77,11 @@ class Watched:
     """
 
     def __init__(self, folder: Path) -> None:
+        from muarl.record.odd_files import refuse_odd_files
         from muarl.train.run_folder import RunFolder
 
         self._folder = RunFolder(folder)
+        refuse_odd_files(folder)
         found = read_standing(folder)
         if found is None:
             raise RecordError(

@@ -9,8 +9,10 @@ ends at once; what was journaled is still there.
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -43,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_resume(parser, "go on with the run in that folder")
     add_otel(parser)
     parser.add_argument("--seed", type=seed, help="instead of the run file's seed")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object: the run's folder and its evaluations",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,12 +69,27 @@ def run(args: argparse.Namespace) -> int:
     with joined() as ranks, together(ranks, remark) as peers:
         _train(args, located, out, ranks, peers)
     if ranks.is_first:
-        answer(out)
+        answer(json.dumps(_as_json(out)) if args.json else out)
     return 0
 
 
+def _as_json(out: Path) -> dict[str, Any]:
+    """What became of the run, by its metrics; an evaluation has the fields of `muarl eval --json`."""
+    from muarl.train.run_folder import RunFolder
+
+    lines: dict[str, list[dict[str, Any]]] = {"floor": [], "iteration": [], "eval": []}
+    for line in RunFolder(out).lines():
+        lines.setdefault(line.pop("kind"), []).append(line)
+    return {
+        "run": str(out),
+        "iterations": len(lines["iteration"]),
+        "floors": lines["floor"],
+        "evaluations": lines["eval"],
+    }
+
+
 def _again(args: argparse.Namespace, out: Path, ranks: Ranks) -> str:
-    command = f"train {as_typed(args)} --out {out} --resume"
+    command = f"train {as_typed(args)} --out {shlex.quote(str(out))} --resume"
     return f"muarl {command}" if ranks.alone else f"torchrun ... -m muarl.cli {command}"
 
 

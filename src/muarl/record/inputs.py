@@ -54,11 +54,11 @@ def refuse_inputs(path: Path, reads: Iterable[Path] = ()) -> None:
     real = Path(os.path.realpath(path))  # does without links that lead in a circle
     for needed in reads:
         if Path(os.path.realpath(needed)).is_relative_to(real):
-            raise SetupError(f"{path} would replace {needed}, which is read; choose another --out")
+            raise SetupError(f"{path} would replace {needed}, which is read; name another place")
     for folder in real.parents:
         inside = real.relative_to(folder).parts[0]
         if inside in OWN and any((folder / name).exists() for name in _TELLTALES):
             raise SetupError(
                 f"{path} is among the files of the run in {folder}, and stays as it is; "
-                "choose another --out"
+                "name another place"
             )

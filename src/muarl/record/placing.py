@@ -18,13 +18,13 @@ from muarl.record.saving import saving
 
 @contextmanager
 def placed(
-    path: Path, *, overwrite: bool, marker: str | None = None, reads: Iterable[Path] = ()
+    path: Path, *, overwrite: bool | None, marker: str | None = None, reads: Iterable[Path] = ()
 ) -> Iterator[Path]:
     """A path to write to, a file or a folder, which becomes `path` if the block ends well.
 
     Args:
         path: Where the result goes.
-        overwrite: Replace what is there.
+        overwrite: Replace what is there. None: no, and whoever asks has no way to say yes.
         marker: A file that a folder must hold to be replaced: what is not ours stays. None: the
             result is a file, and no folder is ever replaced.
         reads: What is read for the result: never replaced, as a run's own files never are.
@@ -52,7 +52,7 @@ def placed(
 
 
 @contextmanager
-def _replaceable(path: Path, overwrite: bool, marker: str | None) -> Iterator[None]:
+def _replaceable(path: Path, overwrite: bool | None, marker: str | None) -> Iterator[None]:
     """Within the block nobody else writes what is there, if anything is, and it may be replaced."""
     _refuse(path, overwrite, marker)
     if not path.is_dir():
@@ -62,12 +62,13 @@ def _replaceable(path: Path, overwrite: bool, marker: str | None) -> Iterator[No
         yield
 
 
-def _refuse(path: Path, overwrite: bool, marker: str | None) -> None:
+def _refuse(path: Path, overwrite: bool | None, marker: str | None) -> None:
     if not path.exists():
         return
-    if not overwrite:
-        raise SetupError(f"{path} is there already; use --overwrite, or --out for another place")
     ours = path.is_file() if marker is None else (path / marker).is_file()
     if not ours:
         expected = "a file" if marker is None else f"a folder with {marker}"
-        raise SetupError(f"{path} is not {expected}, so it is not replaced; choose another --out")
+        raise SetupError(f"{path} is not {expected}, so it is not replaced; name another place")
+    if not overwrite:
+        way = "" if overwrite is None else "use --overwrite, or "
+        raise SetupError(f"{path} is there already; {way}name another place")

@@ -107,6 +107,10 @@ class TextTokenizer:
             ) from error
         return cls(tokenizer, str(folder), beside)
 
+    def is_like(self, other: TextTokenizer) -> bool:
+        """Whether an id means the same to both."""
+        return self is other or self._tokenizer.to_str() == other._tokenizer.to_str()
+
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and beside it what transformers and vLLM expect, or what it came with."""
         self._tokenizer.encode_special_tokens = False

@@ -9,6 +9,7 @@ ever fail, the browser refuses to make markup of text (trusted types), and runs 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,7 +113,9 @@ def render(folders: Sequence[RunFolder], listed: Sequence[Listed]) -> str:
         if found.token_ids and folder.tokenizer.exists():
             tokens = token_texts(folder.tokenizer, sorted(found.token_ids))
         elif found.token_ids:
-            folder.notices.append("its tokenizer is missing: tokens are shown as ids.")
+            grid = folder.grid() is not None
+            why = "its policies have several tokenizers" if grid else "its tokenizer is missing"
+            folder.notices.append(f"{why}: tokens are shown as ids.")
         runs.append(
             {
                 "run": about(folder, episodes.domain) | {"name": names[at]},
@@ -174,6 +177,7 @@ def about(folder: RunFolder, domain: str) -> dict[str, Any]:
     spec = folder.spec
     return {
         "name": folder.name,
+        "path": sound(shlex.quote(str(folder.path))),  # of a command that finds it
         "domain": str(domain or spec.get("domain") or "unknown domain"),
         "seed": str(spec.get("seed", 0)),
         "engine": _engine(spec),

@@ -47,6 +47,7 @@ from typing import Any
 import msgspec
 
 from muarl.errors import RecordError, SpecError
+from muarl.record.odd_files import refuse_odd_files
 from muarl.spec.document import parse_document
 
 _KINDS = (
@@ -161,6 +162,7 @@ def read_run_folder(path: Path) -> RunFolder:
     """
     if not path.is_dir():
         raise RecordError(f"{path}: no such run folder; give the folder that `muarl train` printed")
+    refuse_odd_files(path)
     spec_path = path / "spec.resolved.yaml"
     spec_text = _read_text(spec_path)
     try:

@@ -24,6 +24,7 @@ Invariants, each with a property test:
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -34,7 +35,8 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError
+from muarl.authors import blame, is_cancelled_around
+from muarl.errors import EpisodeError, EpisodeTimeout, MuarlError, SetupError
 from muarl.policy import EngineLoad
 from muarl.record import Episode, EpisodeKey, Outcome, UserReply
 from muarl.scheduler.admission import Admission, EpisodePlan, Group, GroupSource
@@ -47,6 +49,10 @@ from muarl.scheduler.window import PERIOD_S, Window
 RunDialogue = Callable[[EpisodePlan], Awaitable[Episode]]
 """Runs one dialogue. A failure is an episode with a fault; an exception is a bug, and ends all."""
 
+HAVE_ENDED = (
+    "these rollouts have ended, for their block was left; iterate over them within it. Episodes that were "
+    "final by then are in the journal, if they were given one (journal=PATH)"
+)
 _AT_A_STROKE = 64
 """So many dialogues are started in a row; a start costs as much as a turn, and thousands in a row
 would stop all who talk for seconds."""
@@ -62,6 +68,14 @@ ReadLoad = Callable[[], EngineLoad | None]
 
 FaultEpisode = Callable[[EpisodePlan, EpisodeError], Episode]
 """The episode of a dialogue that was cut off from outside."""
+
+
+async def _take_back_cancellation() -> None:
+    """Go on, though code in the dialogue cancelled its task; unless asyncio ends, and cancels all."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+    await anyio.lowlevel.checkpoint()  # raises then: who opened the round was cancelled as well
 
 
 def blank_fault(plan: EpisodePlan, error: EpisodeError) -> Episode:
@@ -185,6 +199,8 @@ class Groups:
             return await self._receive.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
+        except anyio.ClosedResourceError:
+            raise SetupError(HAVE_ENDED) from None
 
     def stop_admitting(self) -> None:
         """Drain: start nothing more, let live dialogues finish, end after the last whole group."""
@@ -344,6 +360,12 @@ class _Shell:
             with anyio.move_on_after(self._deadline_s):
                 return await self._run_dialogue(plan)
             return self._fault_episode(plan, EpisodeTimeout("dialogue", self._deadline_s))
+        except asyncio.CancelledError as error:
+            if is_cancelled_around():
+                raise
+            await _take_back_cancellation()
+            said = f"something in the dialogue cancelled its task: {blame(error)}"
+            return self._fault_episode(plan, EpisodeError(said))
         finally:
             self.num_live -= 1
 

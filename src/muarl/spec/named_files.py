@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from muarl.errors import did_you_mean
+from muarl.errors import did_you_mean, nearest_file
 
 
 def leads_outside(reference: str) -> str:
@@ -30,7 +30,9 @@ def no_file(folder: Path, reference: str, what: str = "file") -> str:
         beside = [entry.name for entry in target.parent.iterdir()]
     except OSError:
         beside = []
-    return f"no such file: {reference!r}{did_you_mean(target.name, beside)}"
+    near = nearest_file(target.name, beside)
+    hint = f"; did you mean {os.path.join(os.path.dirname(reference), near)!r}?" if near else ""
+    return f"no such file: {reference!r}{hint}"
 
 
 def no_python(folder: Path, reference: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
-from muarl.errors import Problem, SpecError
+from muarl.errors import Problem, SpecError, nearest_file
 from muarl.spec.document import MAX_CHARS
+
+_ENDINGS = (".yaml", ".yml")
 
 
 def read_source(path: Path) -> str:
@@ -37,21 +38,24 @@ def read_source(path: Path) -> str:
 
 def _within(folder: Path) -> str:
     """A spec in a folder that was named in its place: a run's, or the one at hand."""
-    try:
-        specs = sorted(
-            entry.name for entry in folder.iterdir() if entry.suffix in (".yaml", ".yml")
-        )
-    except (OSError, ValueError):
-        return ""
-    best = min(specs, key=lambda name: name not in ("spec.resolved.yaml", "run.yaml"), default="")
+    specs = [entry.name for entry in _entries(folder) if entry.suffix in _ENDINGS]
+    best = min(
+        sorted(specs), key=lambda name: name not in ("spec.resolved.yaml", "run.yaml"), default=""
+    )
     return f"; did you mean '{folder / best}'?" if best else ""
 
 
 def _near(path: Path) -> str:
-    """A name like the missing one that does exist beside it."""
+    """A spec or a folder with a name like the missing one that does exist beside it."""
+    beside = [
+        entry.name for entry in _entries(path.parent) if entry.suffix in _ENDINGS or entry.is_dir()
+    ]
+    near = nearest_file(path.name, beside)
+    return f"; did you mean '{path.with_name(near)}'?" if near else ""
+
+
+def _entries(folder: Path) -> list[Path]:
     try:
-        beside = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        return ""
-    near = get_close_matches(path.name, beside, n=1)
-    return f"; did you mean '{path.with_name(near[0])}'?" if near else ""
+        return list(folder.iterdir())
+    except (OSError, ValueError):
+        return []

@@ -21,6 +21,7 @@ from muarl.evaluate.grid import GridFound, Played, compare, played
 from muarl.evaluate.held_out import evaluation_tasks
 from muarl.observe import Counters
 from muarl.record import Episode, JournalWriter, read_journal
+from muarl.render import Renderer
 from muarl.scheduler import Fuse, Observer
 from muarl.scheduler.dialogues import DialogueRunner, episode_keys
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
@@ -30,7 +31,7 @@ from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
 from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
-from muarl.train.playing import counting, open_stored_user, player, stored_user
+from muarl.train.playing import counting, keep_tokenizer, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
 from muarl.train.ready import files_of_run, require_engine, require_room
 from muarl.train.run_domain import placed, refuse_unfit, try_users
@@ -190,6 +191,7 @@ async def play_grid(
     fuse = Fuse(limits.max_fault_rate, limits.concurrency)
     found: dict[tuple[str, str], Played] = {}
     her_folder = stored_user(run, spec.users.values())
+    renderers: list[Renderer] = []
     async with AsyncExitStack() as held:
         journal = held.enter_context(JournalWriter(folder.journal))
         opened = open_stored_user(run.spec, her_folder)
@@ -206,6 +208,7 @@ async def play_grid(
             seen: dict[str, dict[str, Any]] = {}
             for seed in spec.every_seed:
                 async with _player(domain, run, grid, policy, seed) as who:
+                    renderers.append(who.renderer)
                     for user_name, user in spec.users.items():
                         before = None if counters is None else counters.snapshot()
                         of_seed = f", seed {seed}" if spec.seeds else ""
@@ -255,6 +258,10 @@ async def play_grid(
                 found[policy_name, user_name] = played(
                     by_seed, seed=spec.seed, price=price, observed=seen.get(user_name)
                 )
+    if all(one.tokenizer.is_like(renderers[0].tokenizer) for one in renderers):
+        keep_tokenizer(
+            folder, renderers[0]
+        )  # else an id would be read as what another policy meant
     of_weights = contaminations(
         run, domain, {name: _folders(grid, policy) for name, policy in spec.policies.items()}
     )

@@ -16,6 +16,7 @@ from muarl.errors import SetupError
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model, save_model
 from muarl.kernel.step import Trainer
+from muarl.own_forms import check_each
 from muarl.policy import Policy
 from muarl.render import Renderer, TextTokenizer
 from muarl.scheduler import Group
@@ -43,6 +44,7 @@ class LivePolicy:
         policy: What `Rollouts` sample from.
         renderer: Between messages and the model's tokens.
         version: Of the weights: how often it has learned.
+        has_ended: Its block was left.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class LivePolicy:
         self._learning = anyio.Lock()
         self.renderer = renderer
         self.version = 0
+        self.has_ended = False
 
     @property
     def policy(self) -> Policy:
@@ -82,7 +85,9 @@ class LivePolicy:
             The figures that `muarl train` logs of an iteration: `reward_mean`, `kl`, `clip_fraction`, ...
 
         Raises:
-            SetupError: It was opened without `learns`.
+            SetupError: It was opened without `learns`, or its block was left.
+            TypeError: Something given is no group.
+            ValueError: There is no group.
             NonFiniteLoss: Too many updates in a row had to be skipped.
             WeightSyncError: The engine does not answer with the new weights.
         """
@@ -91,7 +96,14 @@ class LivePolicy:
             raise SetupError(
                 "the policy was opened to sample only; give `open_policy` a GrpoSpec, learns=..."
             )
+        check_each("groups", groups, Group)
+        if not groups:
+            raise ValueError("groups is empty: there is nothing to learn from")
         async with self._learning:
+            if self.has_ended:
+                raise SetupError(
+                    "the block of `open_policy` was left: learn within it, or open the policy again"
+                )
             rng = generator(self._seed, "iteration", self.version)
             learned = await anyio.to_thread.run_sync(
                 lambda: learner.learn(groups, self.version, rng, {}, spec)
@@ -173,7 +185,11 @@ async def open_policy(
         learner = Learner(trainer, reference, learns, temperature=limits.temperature)
     async with open_engine(run, weights, source, []) as opened:
         await opened.sync(0)
-        yield LivePolicy(opened, renderer, weights, learner, learns, seed)
+        policy = LivePolicy(opened, renderer, weights, learner, learns, seed)
+        try:
+            yield policy
+        finally:
+            policy.has_ended = True
 
 
 def _refuse(learns: GrpoSpec | None) -> None:

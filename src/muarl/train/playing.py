@@ -147,7 +147,7 @@ async def play(
     """
     progress.phase(f"{phase}, T={temperature:g}", run.eval.dialogues)
     async with player(domain, run, model, loop) as who, open_stored_user(run, user) as user_model:
-        _keep_tokenizer(folder, who.renderer)
+        keep_tokenizer(folder, who.renderer)
         with JournalWriter(folder.journal) as journal:
             held_out = HeldOut(
                 domain=domain,
@@ -290,7 +290,7 @@ async def play_planned(
         observer: Told what happens to dialogues.
         user: Model of users, by `stored_user`.
     """
-    _keep_tokenizer(folder, who.renderer)
+    keep_tokenizer(folder, who.renderer)
     async with open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
             stored = read_heads(folder.journal)
@@ -323,7 +323,7 @@ async def play_planned(
             )
 
 
-def _keep_tokenizer(folder: RunFolder, renderer: Renderer) -> None:
+def keep_tokenizer(folder: RunFolder, renderer: Renderer) -> None:
     """Keep the tokenizer with the episodes, so that whoever reads them can read their tokens."""
     place = folder.path / "tokenizer"
     with saving(place):

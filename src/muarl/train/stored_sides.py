@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,12 +20,13 @@ from muarl.evaluate.sides import Kind, Place, Side, Task
 from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
 from muarl.record import TRAIN, Episode, StoredEpisodes
+from muarl.record.odd_files import refuse_odd_files
 from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.grid import sides_of
 from muarl.train.run_folder import RunFolder
 from muarl.train.said import RESULT, said_of, user_of_grid
 from muarl.train.trained_before import other_than_seed, training_of
-from muarl.world import diff
+from muarl.world import Change, diff
 
 _SHOWN = 5
 """Changes that a message names."""
@@ -120,7 +123,7 @@ def notes_of(sides: Sequence[StoredSide]) -> Iterator[str]:
         for note in side.notes:
             yield f"{side.side.name}: {note}"
     for other in others:
-        differ = list(map(str, diff(first.plays, other.plays)))
+        differ = list(map(_in_words, diff(first.plays, other.plays)))
         if differ:
             more = f", and {len(differ) - _SHOWN} more" if len(differ) > _SHOWN else ""
             yield (
@@ -146,6 +149,7 @@ def what_changed(sides: Iterable[StoredSide], one: str, other: str) -> str:
 
 def _of_run(run: Path, phases: Sequence[str]) -> Iterator[StoredSide]:
     folder = RunFolder(run)
+    refuse_odd_files(run)
     if not folder.journal.is_file():
         raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
     if not folder.spec.is_file():
@@ -169,7 +173,7 @@ def _of_run(run: Path, phases: Sequence[str]) -> Iterator[StoredSide]:
 def _headline(run: Path, spec: RunSpec, there: set[str]) -> str:
     """The phase whose success a run is known by."""
     temperature = f"T{spec.eval.temperatures[0]:g}"
-    for name in ("final", "eval"):
+    for name in ("final", "model"):
         if (phase := f"eval:{name}:{temperature}") in there:
             return phase
     candidates = sorted(phase for phase in there if _is_evaluation(phase))
@@ -266,8 +270,30 @@ def _plays(folder: RunFolder, spec: RunSpec, phase: str) -> dict[str, Any]:
     return {
         "user": user,
         "rollout": spec.rollout.model_dump(mode="json", exclude=_BESIDE_PLAY),
-        "temperature": phase.rpartition(":T")[2] if ":T" in phase else None,
+        "temperature": _temperature(folder, spec, phase),
     }
+
+
+def _temperature(folder: RunFolder, spec: RunSpec, phase: str) -> float | None:
+    """At which its policy was sampled; None of an expert, who is not sampled."""
+    if phase == "rollout":
+        return None if folder.said_plan().get("policy") == "expert" else spec.rollout.temperature
+    if sides_of(phase) is not None:
+        return spec.eval.temperatures[0]
+    said = re.search(r":T([\d.e+-]+)$", phase)
+    return float(said[1]) if said else None
+
+
+def _in_words(change: Change) -> str:
+    """What a run did otherwise than another."""
+    before, after = (_shown(value) for value in (change.before, change.after))
+    return f"{change.path} is {after}, and there {before}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _notes(folder: RunFolder, spec: RunSpec, phase: str, summary: EvalSummary) -> Iterator[str]:

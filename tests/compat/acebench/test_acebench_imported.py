@@ -166,7 +166,9 @@ def test_the_verb_writes_the_folders_and_replaces_none_unasked(copy, tmp_path, c
     assert len(folders) == 22
     assert main(importing) != 0
     assert "--overwrite" in capsys.readouterr().err
-    assert main([*importing, "--overwrite"]) == 0
+    assert main([*importing, "--overwrite", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [one["folder"] for one in said["domains"]] == folders
     assert main([*importing, "--domain", "retail"]) != 0
 
 

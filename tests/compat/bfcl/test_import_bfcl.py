@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,8 +83,10 @@ def test_the_verb_writes_four_domains_and_says_of_which_version(
 ):
     copy = fixtures / "data" / "bfcl" / version.lower()
     importing = ["import", "bfcl", "--from", str(copy), "--to", str(tmp_path / "out")]
-    assert main([*importing, "--version", version]) == 0
-    said = capsys.readouterr().out
+    assert main([*importing, "--version", version, "--json"]) == 0
+    domains = json.loads(capsys.readouterr().out)["domains"]
+    assert all(Path(one["folder"]).is_dir() for one in domains)
+    said = "\n".join(one["summary"] for one in domains)
     assert said.count("Tasks: test 200") == 4
     assert f"BFCL {version} multi-turn, miss_param ({version}, bfcl-eval " in said
     origin = json.loads((tmp_path / "out" / "base" / "origin.json").read_text())

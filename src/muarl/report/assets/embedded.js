@@ -66,7 +66,7 @@ function embeddedSource(run, at) {
   const open = async (id) => {
     const i = all.find((one) => idOf(one) === id);
     if (i === undefined) throw new Error(`No episode ${id} is in this page.`);
-    if (of.pack(i) < 0) throw new Error(`There was no room for this dialogue in the page. Read it with: muarl view ${run.run.name}`);
+    if (of.pack(i) < 0) throw new Error(`There was no room for this dialogue in the page. Read it with: muarl view ${run.run.path}`);
     const [dialogues, samples] = await Promise.all([unpacked("dialogues", of.pack(i)), unpacked("tokens", of.pack(i))]);
     const episode = dialogues[of.place(i)];
     const same = all.filter((one) => table.task.at[one] === table.task.at[i] && of.pack(one) >= 0);
@@ -77,7 +77,7 @@ function embeddedSource(run, at) {
   const used = (column) => table[column].values.slice().sort();
   const facets = { total: table.count, phase: table.phase.values, verdict: used("verdict"), outcome: used("outcome"), persona: used("persona"), user: used("user"),
     tool: [...new Set(table.tools.values.flat())].sort(), iteration: [...new Set(table.iteration)].sort((a, b) => a - b) };
-  return { facets, find, open, note: shownTable(run.shown, run.run.name) };
+  return { facets, find, open, note: shownTable(run.shown, run.run.path) };
 }
 
 const SIDES = 1e-9;

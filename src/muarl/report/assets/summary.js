@@ -1,7 +1,7 @@
 // The head of the page and the headline: held-out success before and after.
 
 const TRAINING = { base: "untrained", cold: "cold start", final: "after GRPO" };
-const PHASES = { ...TRAINING, eval: "evaluation" };
+const PHASES = { ...TRAINING, model: "evaluation" };
 
 /** Whether the run trains: an evaluation and a rollout only play. */
 function isOfTraining(data) {
@@ -11,7 +11,7 @@ function isOfTraining(data) {
 
 /** Whether what was played was to be an evaluation. */
 function isHeldOut(data) {
-  return isOfTraining(data) || data.grid || data.evals.some((line) => line.phase === "eval");
+  return isOfTraining(data) || data.grid || data.evals.some((line) => line.phase === "model");
 }
 
 function phaseName(phase) {

@@ -13,7 +13,7 @@ function usersSection(data, what) {
   const manner = measuredTable(data.users, what, (figure) => figure.better === "compare", "How users are",
     "Neither good nor bad by itself: to be held against people, or other users (muarl users --reference).");
   const missing = !data.users.length && data.evals.length > 0
-    && h("p", { class: "note" }, `This run did not measure its users; muarl users ${data.run.name} does.`);
+    && h("p", { class: "note" }, `This run did not measure its users; muarl users ${data.run.path} does.`);
   if (!parts.length && !manner && !missing) return "";
   return h("section", { id: "users" }, h("h2", {}, "Users"), missing, h("div", { class: "tables" }, parts),
     manner && h("details", { class: "fold" }, h("summary", {}, "How users are: further figures"), manner));

@@ -1,0 +1,74 @@
+"""Code of a domain that has no end: named after some seconds, and ended by one Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from bad_input import InProcess
+from spec_files import spoil
+
+from muarl.cli._telling import remark
+
+ENDLESS = "def generate(split, seed, count):\n    open('mark', 'w').close()\n    while True: pass\n"
+
+
+@pytest.fixture
+def endless(run_file: Path) -> Path:
+    """A domain whose task generator never returns; once it runs, `mark` is there."""
+    spoil(
+        run_file.parent / "domain.yaml",
+        "files: [tasks.yaml, held_out.yaml]",
+        "python: gen.py:generate\n  splits: {train: 1, held_out: 1}",
+    )
+    (run_file.parent / "gen.py").write_text(ENDLESS)
+    return run_file.parent
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_ends_a_check_whose_generator_has_no_end(
+    muarl: InProcess, endless: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muarl.cli._waiting._AFTER_S", 0.0)
+    monkeypatch.setattr("muarl.cli._waiting._PERIOD_S", 0.01)
+    said = threading.Event()
+
+    def heard(text: object) -> None:
+        remark(text)
+        said.set()
+
+    monkeypatch.setattr("muarl.cli._waiting.remark", heard)
+
+    def press() -> None:
+        assert said.wait(240)
+        os.kill(os.getpid(), number)
+
+    pressing = threading.Thread(target=press)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's `&` ignores it
+    try:
+        pressing.start()
+        ending = muarl("check", endless)
+        pressing.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ending.code == 130, ending.lines
+    assert ending.lines[-1] == "muarl: interrupted"
+    (waits,) = [line for line in ending.lines if line.startswith("still waiting for ")]
+    assert "gen.py:3, in generate" in waits
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_check_finds_a_broken_loop_of_a_run(
+    muarl: InProcess, run_file: Path, offline: bool
+) -> None:
+    spoil(run_file, "rollout: {", "rollout: {loop: led.py:lead, ")
+    for text, says in (
+        ("import nothing_of_the_kind\n\nasync def lead(context): ...\n", "nothing_of_the_kind"),
+        ("def lead(context): ...\n", "is no async function of one argument"),
+    ):
+        (run_file.parent / "led.py").write_text(text)
+        ending = muarl("check", run_file, *(["--offline"] if offline else []))
+        ending.refuses(2, f"{run_file}:6:", says)
