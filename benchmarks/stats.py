@@ -16,6 +16,9 @@ each. Nothing is left out of the least and the most of `coverage` and `held_out`
 paired differences and tests stand beside them; those of pass^k leave out worlds in which it is below 0.02,
 where 30 tasks see none at all.
 
+`unequal_false_positive` is that of pairs that tried tasks in unequal numbers: once against eight times, and four
+times against what faults leave.
+
 `held_out_outside` says of which conditions the coverage is below 0.93 or above 0.97, by law of difficulty and
 level. `few_coverage` is that of the evaluations in which fewer than five tasks ever succeeded, or ever failed,
 which `muarl eval` says of its own; of conditions that have 300 such evaluations. `--held-out` is these alone.
@@ -34,6 +37,7 @@ from functools import partial
 from itertools import product
 from multiprocessing import Pool
 from statistics import NormalDist, fmean
+from typing import Any
 
 import numpy as np
 from _simulated_worlds import (
@@ -51,10 +55,11 @@ from _simulated_worlds import (
     truth,
 )
 
-from muarl.evaluate.comparison import holm, sign_flip_p
+from muarl.evaluate.comparison import holm
 from muarl.evaluate.floor import above_floor
-from muarl.evaluate.paired import differences, paired_difference
+from muarl.evaluate.paired import paired_difference
 from muarl.evaluate.pass_k import Trials, pass_at, pass_hat
+from muarl.evaluate.permutation import difference_p
 from muarl.evaluate.statistics import FEW, Interval, success_rate
 
 TOLD = 0.02
@@ -63,12 +68,14 @@ CHECKED = 25
 """Evaluations of each condition on which what is computed at once is held against `muarl.evaluate`."""
 PAIRED = ((0.0, "beta"), (0.3, "two"))
 """Correlations and kinds of tasks at which pairs are compared: the test is exact in every world."""
+UNEQUAL = ((12, 1, 8), (30, 1, 8), (30, 4, UNEVEN))
+"""Tasks, and how often either of two tried each; the test then deals tries out again."""
 LEAST_SEEN = 300
 """Evaluations with few deciding tasks from which on a condition's share of them that held is told."""
 TOGETHER = 6
 """Comparisons that are told together: seven policies, each with the first."""
 
-Found = Sequence[tuple[World, dict[str, float]]]
+Found = Sequence[tuple[Any, dict[str, float]]]
 
 
 def intervals(sums: Draws, sizes: Draws) -> tuple[Draws, Draws]:
@@ -162,7 +169,7 @@ def of_pair(world: World, draws: int, seed: int) -> dict[str, float]:
     held: dict[str, list[bool]] = {"false_positive": [], "difference": [], "above": [], "eased": []}
     played = map(play, (first, second, better, floor, eased))
     for level, one, other, best, idle, easy in zip(levels.tolist(), *played, strict=True):
-        p = sign_flip_p(differences(one, other))
+        p = difference_p(one, other)
         assert p is not None
         held["false_positive"].append(p < 0.05)
         holds(held["difference"], paired_difference(best, one), 2 / 3 * (1 - level))
@@ -170,6 +177,16 @@ def of_pair(world: World, draws: int, seed: int) -> dict[str, float]:
         holds(held["above"], above_floor(success_rate(one), below), (level - 0.1) / 0.9)
         holds(held["eased"], above_floor(success_rate(easy), below), level)
     return {name: fmean(each) for name, each in held.items()}
+
+
+def of_unequal(worlds: tuple[World, World], draws: int, seed: int) -> dict[str, float]:
+    """False alarms of the test between the same policy and itself, that tried tasks in unequal numbers."""
+    rng = np.random.default_rng([seed, 3, *str(worlds).encode()])
+    levels = rng.uniform(*BANDS[worlds[0].band], draws)
+    of_tasks = chances(worlds[0], levels, rng)
+    played = zip(*(play(tried(world, of_tasks, rng)) for world in worlds), strict=True)
+    ps = [difference_p(first, second, draws=500) for first, second in played]
+    return {"unequal": fmean(p is not None and p < 0.05 for p in ps)}
 
 
 def holds(held: list[bool], found: Interval | None, right: float) -> None:
@@ -186,7 +203,7 @@ def of_many(world: World, draws: int, seed: int) -> dict[str, float]:
     policies = [play(tried(world, of_tasks, rng)) for _ in range(TOGETHER + 1)]
     alone, together = [], []
     for first, *others in zip(*policies, strict=True):
-        ps = [sign_flip_p(differences(other, first)) for other in others]
+        ps = [difference_p(other, first) for other in others]
         alone.append(any(p is not None and p < 0.05 for p in ps))
         together.append(any(p is not None and p < 0.05 for p in holm(ps)))
     return {"unadjusted": fmean(alone), "holm": fmean(together)}
@@ -220,7 +237,7 @@ def outside(found: Found) -> list[list[object]]:
     return [[*which, *count] for which, count in sorted(counted.items()) if any(count[1:])]
 
 
-def _asked(job: tuple[Callable[..., dict[str, float]], World, int, int]) -> dict[str, float]:
+def _asked(job: tuple[Callable[..., dict[str, float]], Any, int, int]) -> dict[str, float]:
     ask, *how = job
     return ask(*how)
 
@@ -236,7 +253,14 @@ def main() -> None:
     of_pairs = [w for w in chosen if (w.alike, w.kinds) in PAIRED]
     of_families = [w for w in of_pairs if w.tasks != 50 and w.trials in (1, 4)]
 
-    def all_of(ask: Callable[..., dict[str, float]], worlds: Sequence[World], draws: int) -> Found:
+    unequal = [
+        (World(tasks, n, band, 0.3, "beta"), World(tasks, m, band, 0.3, "beta"))
+        for tasks, n, m in UNEQUAL
+        for band in BANDS
+        if not args.held_out
+    ]
+
+    def all_of(ask: Callable[..., dict[str, float]], worlds: Sequence[Any], draws: int) -> Found:
         jobs = [(ask, world, draws, args.seed) for world in worlds]
         return list(zip(worlds, pool.map(_asked, jobs, chunksize=2), strict=True))
 
@@ -245,6 +269,7 @@ def main() -> None:
         unseen = all_of(of_success, others, args.draws // 2)
         pairs = all_of(of_pair, of_pairs, args.draws // 10)
         families = all_of(of_many, of_families, args.draws // 10)
+        uneven = all_of(of_unequal, unequal, args.draws // 10)
     result: dict[str, object] = {
         "conditions": len(chosen),
         "held_out_conditions": len(others),
@@ -270,6 +295,7 @@ def main() -> None:
     result["held_out_outside"] = outside(unseen)
     alarms = {
         "false_positive": (pairs, "false_positive"),
+        "unequal_false_positive": (uneven, "unequal"),
         "holm_false_positive": (families, "holm"),
         "unadjusted_false_positive": (families, "unadjusted"),
     }

@@ -1,25 +1,18 @@
 """Whether one policy did better than another on the same tasks, and what this many tasks could show.
 
-The test flips signs: if the two were alike, then on each task either could as well have had the other's
-successes, so every pattern of signs of the tasks' differences was equally likely. The p-value is the
-share of all patterns whose sum is at least as far from 0 as what was seen; it is counted, not drawn.
+Whether a difference is chance is said by `muarl.evaluate.permutation`.
 
 Of several comparisons that are told together some are small by chance. Holm's adjustment keeps the chance
 that any of those without a difference is called one at that of a single test, however they hang together.
 
 Sources:
-    Good, P. (2005), Permutation, Parametric, and Bootstrap Tests of Hypotheses, section 3.3;
-    Fisher, R. A. (1935), The Design of Experiments, section 21.
     Holm, S. (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
         Statistics 6, 65-70.
 """
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Sequence
-from fractions import Fraction
 from statistics import fmean
 from typing import Literal
 
@@ -27,14 +20,11 @@ import msgspec
 from msgspec import structs
 
 from muarl.evaluate.paired import Rates, differences, differs, mean_difference, standard_error
+from muarl.evaluate.permutation import difference_p, tried_alike
 from muarl.evaluate.statistics import LEVEL, Interval, t_quantile
 
 POWER = 0.8
 """Chance at which a difference counts as one that the design would have seen."""
-
-_MOST_BITS = 1 << 27
-"""Of the numbers that patterns are counted in; beyond it (trials of very different number) they are drawn."""
-_DRAWS = 20_000
 
 Found = Literal["higher", "lower", "undecided"]
 
@@ -44,10 +34,11 @@ class Comparison(msgspec.Struct, frozen=True):
 
     Attributes:
         success: The difference of success, paired by task.
-        p: Two-sided p-value of the sign-flip test; None without a task.
+        p: Two-sided p-value that both are alike on each task; None without a task.
         adjusted: The same, adjusted by Holm for the comparisons that are told together.
         together: How many these are, those without a task left out.
-        differ: Tasks on which the two differ: all that the test rests on.
+        differ: Tasks on which the two differ: all that the test rests on where each was tried as often
+            with both.
         detectable: Smallest true difference that this many tasks, differing as these do, show in
             four cases of five, whatever the other comparisons show; None for fewer than two tasks.
         found: "higher" or "lower" where `adjusted` is below 0.05, else "undecided".
@@ -77,13 +68,13 @@ def compared_together(
     Args:
         pairs: What is compared, with what.
         level: Confidence level of each interval; 1 minus it is the level of all tests together.
-        seed: Draws patterns of signs where they are too many to count.
+        seed: Draws patterns where they are too many to count.
 
     Example:
         Of six comparisons the least p is 0.02: six times that is 0.12, and nothing is found.
     """
     each = [differences(first, second) for first, second in pairs]
-    ps = [sign_flip_p(of_tasks, seed=seed) for of_tasks in each]
+    ps = [difference_p(first, second, seed=seed) for first, second in pairs]
     together = sum(p is not None for p in ps)
     size = 1 - level
     comparisons = []
@@ -102,8 +93,9 @@ def compared_together(
             found=found,
             why="",
         )
-        fewest = _fewest(ps[:number] + ps[number + 1 :], size)
-        comparisons.append(structs.replace(one, why=_in_words(one, fewest, size)))
+        others = ps[:number] + ps[number + 1 :]
+        by_signs = tried_alike(*pairs[number])
+        comparisons.append(structs.replace(one, why=_in_words(one, others, size, by_signs)))
     return comparisons
 
 
@@ -125,43 +117,6 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def sign_flip_p(of_tasks: Sequence[float], *, seed: int = 0) -> float | None:
-    """Two-sided p-value that a mean of independent values is 0, each as likely up as down.
-
-    Differences of rates are so where a task was tried as often in both. Of rates near 0 or 1 of very unequal
-    numbers of trials they are not, and p is then too small: docs/evaluation.md says by how much.
-
-    Exact: sums of all patterns are counted by a polynomial with a term x^|d| + x^-|d| for each task,
-    whose coefficients are the digits of one large integer.
-
-    Example:
-        Five tasks, all won: of 32 patterns two are as far from 0, so p is 0.0625. Five tasks that
-        differ can never show anything at the 0.05 level.
-    """
-    if not of_tasks:
-        return None
-    parts = [Fraction(d).limit_denominator(10_000) for d in of_tasks if differs(d)]
-    unit = math.lcm(*(part.denominator for part in parts))
-    signed = [int(part * unit) for part in parts]
-    sizes, seen = list(map(abs, signed)), abs(sum(signed))
-    width = len(sizes) + 1  # bits of a coefficient: none exceeds 2 ** len(sizes)
-    most = sum(sizes)
-    if 2 * most * width > _MOST_BITS:
-        return _drawn(of_tasks, seed)
-    counts = 1
-    for size in sizes:  # coefficient of x^s moves to s + size and s - size, all shifted by size
-        counts = (counts << (2 * size * width)) + counts
-    # The digit at place s + most counts patterns of sum s; by symmetry both tails are alike.
-    tail = counts >> ((most + seen) * width)
-    mask = (1 << width) - 1
-    patterns = 0
-    while tail:
-        patterns += tail & mask
-        tail >>= width
-    share = Fraction(patterns * (1 if seen == 0 else 2), 1 << len(sizes))
-    return 1.0 if seen == 0 else float(min(share, Fraction(1)))
-
-
 def detectable(
     of_tasks: Sequence[float], *, level: float = LEVEL, power: float = POWER
 ) -> float | None:
@@ -177,18 +132,6 @@ def detectable(
     return quantiles * standard_error(of_tasks)
 
 
-def _drawn(of_tasks: Sequence[float], seed: int) -> float:
-    """Share of drawn patterns, what was seen counted as one of them."""
-    rng = random.Random(seed)
-    seen = abs(math.fsum(of_tasks)) - 1e-9
-    far = 1
-    for _ in range(_DRAWS):
-        signs = rng.getrandbits(len(of_tasks))
-        total = sum(d if signs >> i & 1 else -d for i, d in enumerate(of_tasks))
-        far += abs(total) >= seen
-    return far / (_DRAWS + 1)
-
-
 def _fewest(others: Sequence[float | None], size: float) -> int:
     """Tasks that have to differ, all the same way, for the adjusted p to be below `size` beside others.
 
@@ -201,7 +144,7 @@ def _fewest(others: Sequence[float | None], size: float) -> int:
     return tasks
 
 
-def _in_words(one: Comparison, fewest: int, size: float) -> str:
+def _in_words(one: Comparison, others: Sequence[float | None], size: float, by_signs: bool) -> str:
     if one.p is None or one.adjusted is None:
         return "no task was scored in both"
     p = f"p = {one.p:.2g}"
@@ -209,12 +152,13 @@ def _in_words(one: Comparison, fewest: int, size: float) -> str:
         p += f" ({one.adjusted:.2g} as one of {one.together})"
     if one.found != "undecided":
         return f"{p}, on {_tasks(one.differ)} that differ"
-    if one.differ < (alone := _fewest([], size)):
+    # Trials that are dealt out again may show something on a single task.
+    if by_signs and one.differ < (alone := _fewest([], size)):
         return (
             f"not supported by the sample: they differ on {_tasks(one.differ)}, and "
             f"{alone} that all agree are the fewest that could show anything"
         )
-    if one.differ < fewest:
+    if by_signs and one.differ < (fewest := _fewest(others, size)):
         return (
             f"not supported by the sample: {p}, on {_tasks(one.differ)} that differ, and "
             f"{fewest} that all agree are the fewest that could show anything beside the others"

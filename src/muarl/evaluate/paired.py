@@ -52,7 +52,7 @@ def paired_difference(first: Trials, second: Trials, *, level: float = LEVEL) ->
 
 def differences(first: Rates, second: Rates) -> list[float]:
     """Success rate in the first minus that in the second, of each task that was tried in both."""
-    return _gains(first, second, sorted(_tried(first) & _tried(second)))
+    return _gains(first, second, tried_in_both(first, second))
 
 
 def differs(difference: float) -> bool:
@@ -68,6 +68,11 @@ def standard_error(of_tasks: Sequence[float]) -> float:
     added = 2 * squares / differ if differ else 2.0
     variance = (squares + added) / n - (math.fsum(of_tasks) / n) ** 2
     return math.sqrt(variance / (n - 1))
+
+
+def tried_in_both(first: Rates, second: Rates) -> list[str]:
+    """The tasks that count."""
+    return sorted(_tried(first) & _tried(second))
 
 
 def _tried(trials: Rates) -> set[str]:
