@@ -14,7 +14,8 @@ import anyio.lowlevel
 from muarl.dialogue import Dialogue
 from muarl.domain import Domain, load_domain
 from muarl.model_user import ModelSpeaker
-from muarl.own_loop import AgentLoop, LedDialogue
+from muarl.own_dialogue import LedDialogue
+from muarl.own_loop import AgentLoop
 from muarl.policy import GenerateRequest, Generation, Policy
 from muarl.record import Episode, UserReply
 from muarl.record.codec import decode_episode, encode_episode

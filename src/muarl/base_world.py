@@ -78,6 +78,7 @@ def _plugged(located: Located[DomainSpec], named: PluggedWorld, beside: dict[str
     try:
         made = named.registered(WorldPlugin).make(named.options, located.path.parent)
         found = json_problem(plain(made)) if isinstance(made, Mapping) else ""
+        fork = made.fork() if isinstance(made, World) else None
     except MuarlError:
         raise
     except RAISED as error:  # boundary: the package raises anything
@@ -91,10 +92,11 @@ def _plugged(located: Located[DomainSpec], named: PluggedWorld, beside: dict[str
         raise problem(f"made a world with a key {DEVICE!r}, where `device.world` lies")
     if not isinstance(made, World):
         return World({**made, **beside})
-    if type(fork := made.fork()) is not type(made):
+    if type(fork) is not type(made):
         raise problem(
             f"made a {type(made).__name__} whose `fork` gives a {type(fork).__name__}; override `fresh`"
         )
+    assert fork is not None  # a world's own
     fork.update(beside)
     return fork
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl import content
+from muarl.authors import RAISED, blame, let_others_pass
 from muarl.base_world import base_world
 from muarl.device import InStep, Sync, device_server, synchronisation
 from muarl.domain_files import TooMuch
@@ -312,6 +313,12 @@ class Domain:
             world = self.base.fork(task.world)
         except ValueError as wrong:
             raise self._problem(("tasks",), f"task {task.id!r}: world: {wrong}") from wrong
+        except RAISED as error:  # boundary: a package's world raises anything
+            let_others_pass(error)
+            if self.spec.world.plugin is None:
+                raise
+            message = f"{self.spec.world.plugin.provided} raised as it was forked: {blame(error)}"
+            raise self._problem(("world", "plugin"), message) from error
         if self._sync is not None:
             try:
                 self._sync(world)

@@ -10,7 +10,8 @@ from muarl.errors import EpisodeError
 from muarl.gate import current_lane
 from muarl.gateway import WireError
 from muarl.messages import Message, ToolResult, ToolSpec
-from muarl.own_loop import DialogueOver, LedDialogue
+from muarl.own_dialogue import LedDialogue
+from muarl.own_loop import DialogueOver
 from muarl.record import Turn
 
 _PATIENCE_S = 1.0

@@ -152,6 +152,10 @@ SMALL = {
         "ours/0/per_minute, ours/0/kib_per_dialogue, ours/0/cpu_ms, ours/0/solved",
         "data",
     ),
+    "plugin_cost": Small(
+        "--calls 2",
+        "user_added_us, tool_server_added_us, predicate_added_us, policy_added_us, figures/user/direct_us",
+    ),
     "quickstart": Small(
         "--small --seeds 0 --skip engines ablation",
         "wall_s, peak_rss_mb, success_cold, success_final, greedy_cold, floor, token_drift, "

@@ -253,3 +253,15 @@ async def test_a_conversation_that_could_not_be_asked_on_is_no_fork(domain: Doma
     assert not episode.outcome.is_fault, episode.error
     assert [turn.sample for turn in episode.turns] == [0, 0]
     assert (episode.forks, len(episode.samples)) == (0, 1)
+
+
+async def test_what_an_agent_changes_of_its_task_is_its_own_alone(domain: Domain) -> None:
+    dialogue = led(domain, lambda context: spoils(context), says("hello"))
+    before = dialogue._task.model_dump()
+    await dialogue.run()
+    assert dialogue._task.model_dump() == before
+
+
+async def spoils(context: AgentContext) -> None:
+    context.task.gold.clear()
+    context.task.world["notes"] = {}

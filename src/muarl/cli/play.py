@@ -134,7 +134,7 @@ async def _as_user(
 ) -> Episode:
     from muarl.cli._overheard import Overheard
     from muarl.dialogue import Dialogue
-    from muarl.own_loop import LedDialogue
+    from muarl.own_dialogue import LedDialogue
     from muarl.user.person import PersonUser
 
     key = _key(args.seed, task)

@@ -10,7 +10,7 @@ from msgspec import MsgspecError, msgpack
 from muarl.authors import blame
 from muarl.errors import PolicyError
 from muarl.messages import Message
-from muarl.policy.protocol import GenerateRequest, Generation, Policy
+from muarl.policy.protocol import GenerateRequest, Generation, Policy, VersionSwitch
 from muarl.record import Usage
 
 _MAX_PADDING = 1024
@@ -99,7 +99,11 @@ def _of_the_end(generation: Generation, request: GenerateRequest) -> Iterator[st
 
 def _of_versions(generation: Generation) -> Iterator[str]:
     switches = generation.switches
+    if not isinstance(switches, tuple) or not all(isinstance(s, VersionSwitch) for s in switches):
+        yield f"returned switches {switches!r:.80}; expected a tuple of VersionSwitch"
     versions = [generation.policy_version, *(switch.policy_version for switch in switches)]
+    if any(type(at) is not int for at in (s.start for s in switches)):
+        yield "says that its weights changed at what is no whole number"
     if any(type(version) is not int or abs(version) > _MOST for version in versions):
         yield f"returned versions {versions} of its weights; expected whole numbers"
     starts = [switch.start for switch in switches]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import structs
+from msgspec import msgpack, structs
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import EpisodeError, MuarlError, PluginError, PolicyError, WeightSyncError
+from muarl.json_values import json_problem
 from muarl.messages import Message
+from muarl.policy.flaws import flaw_of
 from muarl.policy.protocol import EngineLoad, GenerateRequest, Generation, Loaded, Policy
 from muarl.record import Usage
 from muarl.spec.plugged import PluggedPolicy
@@ -114,7 +117,7 @@ async def open_policy(named: PluggedPolicy, seat: Seat) -> AsyncIterator[OpenedP
                     f"{'Retrainable' if plugin.trains else 'Policy'}: it lacks {missing}"
                 )
             now = "runs"
-            yield OpenedPolicy(policy, whose)
+            yield OpenedPolicy(policy, whose, seat.renderer.tokenizer.vocab_size)
             now = "ends"
     except RAISED as error:  # boundary: the package raises anything, and so may what the block does
         let_others_pass(error)
@@ -126,9 +129,10 @@ async def open_policy(named: PluggedPolicy, seat: Seat) -> AsyncIterator[OpenedP
 class OpenedPolicy:
     """A policy whose code is another author's: what it raises is its fault, and said of it."""
 
-    def __init__(self, policy: Policy, whose: str) -> None:
+    def __init__(self, policy: Policy, whose: str, vocab_size: int) -> None:
         self._policy = policy
         self._whose = whose
+        self._vocab_size = vocab_size
 
     @property
     def policy_version(self) -> int:
@@ -136,16 +140,37 @@ class OpenedPolicy:
 
     async def generate(self, request: GenerateRequest) -> Generation:
         try:
-            return await self._policy.generate(request)
+            generation = await self._policy.generate(request)
+            flaw = flaw_of(generation, request, self._vocab_size) or _odd_call(generation)
         except EpisodeError:
             raise
         except RAISED as error:  # boundary: the package raises anything
             let_others_pass(error)
             raise PolicyError(f"{self._whose} raised: {blame(error)}") from error
+        if flaw:
+            raise PolicyError(f"{self._whose} {flaw}")
+        return generation
 
     def load(self) -> EngineLoad | None:
-        """As of the policy, if it says."""
-        return self._policy.load() if isinstance(self._policy, Loaded) else None
+        """As of the policy, if it says.
+
+        Raises:
+            PluginError: It raised, or says what is no load.
+        """
+        if not isinstance(self._policy, Loaded):
+            return None
+        try:
+            load = self._policy.load()
+            if load is not None:
+                msgpack.decode(msgpack.encode(load), type=EngineLoad)
+        except RAISED as error:  # boundary: the package raises anything
+            let_others_pass(error)
+            raise PluginError(f"{self._whose} raised in load: {blame(error)}") from error
+        if load is not None and not (isinstance(load, EngineLoad) and math.isfinite(load.kv_use)):
+            raise PluginError(
+                f"{self._whose}: load returned {load!r:.80}, which is no muarl.policy.EngineLoad"
+            )
+        return load
 
     async def load_weights(self, folder: Path, version: int) -> None:
         """Give it new weights.
@@ -164,3 +189,11 @@ class OpenedPolicy:
             raise WeightSyncError(
                 f"{self._whose} was given version {version} of the weights, and says that it has {has}"
             )
+
+
+def _odd_call(generation: Generation) -> str:
+    """What is wrong with a call that a package's code made, and no model wrote; "" for nothing."""
+    for call in generation.message.tool_calls if generation.message is not None else ():
+        if problem := json_problem(call.arguments):
+            return f"returned a call of {call.name[:80]!r} whose arguments are no JSON: {problem}"
+    return ""

@@ -61,6 +61,9 @@ def wants_said(spec: PluggedPredicate) -> list[str]:
     """
     try:
         with asked():
-            return [str(text) for text in spec.registered(PredicatePlugin).says(spec.options)]
+            texts = spec.registered(PredicatePlugin).says(spec.options)
+            if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+                raise TypeError(f"`says` returned {texts!r:.80}; expected a list of texts")
+            return list(texts)
     except RuntimeError as error:
         raise RewardError(f"{spec.provided}: what it wants said: {error}") from error

@@ -15,7 +15,8 @@ from muarl.dialogue import Dialogue, episode_seed
 from muarl.errors import EpisodeError
 from muarl.gate import Gate
 from muarl.model_user import ModelSpeaker, ModelUser, UserModel
-from muarl.own_loop import AgentLoop, LedDialogue
+from muarl.own_dialogue import LedDialogue
+from muarl.own_loop import AgentLoop
 from muarl.perturb import Perturbations
 from muarl.policy import Loaded, Policy
 from muarl.record import Episode, EpisodeKey

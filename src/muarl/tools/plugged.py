@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -98,6 +98,8 @@ class PluggedToolServer:
             listed = list(session.tools)
             if not all(isinstance(tool, ToolSpec) for tool in listed):
                 raise TypeError("its tools are not all a muarl.plugins.ToolSpec")
+            for tool in listed:
+                _check_tool(tool)
             if not callable(getattr(session, "call", None)):
                 raise TypeError("its session has no `async def call` (muarl.plugins.ToolSession)")
         except RAISED as error:  # boundary: the package raises anything
@@ -109,6 +111,20 @@ class PluggedToolServer:
         if isinstance(error, EpisodeError):
             return error
         return self._carrier.failure(f"{'failed' if started else 'did not start'}: {blame(error)}")
+
+
+def _check_tool(tool: ToolSpec) -> None:
+    """Look at a tool of a package's.
+
+    Raises:
+        TypeError: It is in another form than it should be.
+    """
+    if not (isinstance(tool.name, str) and isinstance(tool.description, str)):
+        raise TypeError(f"name and description of its tool {tool.name!r:.80} must be text")
+    if not isinstance(tool.parameters, Mapping):
+        raise TypeError(f"the parameters of its tool {tool.name!r:.80} must be a JSON Schema")
+    if problem := json_problem([tool.name, tool.description, tool.parameters]):
+        raise TypeError(f"its tool {tool.name!r:.80} is no JSON: {problem}")
 
 
 class _Session:
@@ -155,6 +171,8 @@ class _Session:
             raise TypeError(
                 f"it returned {result!r:.80}; expected a muarl.plugins.ToolResult with a text"
             )
+        if problem := json_problem(result.content):
+            raise TypeError(f"it returned no text that can be written down: {problem}")
         limits = self._carrier.limits
         text = cut(result.content, limits.chars(call.name))
         is_error = bool(result.is_error)

@@ -183,7 +183,8 @@ class Users:
         return FixedUser(task.turns)
 
     def _plugged(self, who: PluggedUser, task: TaskSpec, persona: str, seed: int) -> User:
-        scene = Scene(task, self._spec.personas[persona], persona, seed, self._spec)
+        spec = self._spec.model_copy(deep=True)  # what she changes of it is hers alone
+        scene = Scene(task.model_copy(deep=True), spec.personas[persona], persona, seed, spec)
         try:
             return plugged_user(who, scene)
         except PluginError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from msgspec import MsgspecError, msgpack
+from msgspec import MsgspecError, msgpack, to_builtins
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import MuarlError, PluginError, UserError
@@ -112,10 +112,13 @@ class _Hers:
             raise UserError(f"{self._whose}: what {method} returned is no text: {problem}")
         try:  # a record with another in it would be read by nobody
             msgpack.decode(msgpack.encode(reply), type=UserReply)
+            problem = json_problem(to_builtins(reply))
         except (MsgspecError, TypeError, ValueError, OverflowError) as error:
             raise UserError(
                 f"{self._whose}: what {method} returned is no UserReply: {error}"
             ) from error
+        if problem:
+            raise UserError(f"{self._whose}: what {method} returned is no UserReply: {problem}")
         return reply
 
     def _fault(self, method: str, error: BaseException) -> UserError:
