@@ -1,10 +1,11 @@
-"""Code of a domain that has no end: named after some seconds, and ended by one Ctrl-C."""
+"""Code of a domain that has no end: named after some seconds, and ended by a second Ctrl-C."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def endless(run_file: Path) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_ends_a_check_whose_generator_has_no_end(
+def test_a_second_signal_ends_a_check_whose_generator_has_no_end(
     muarl: InProcess, endless: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("muarl.cli._waiting._AFTER_S", 0.0)
@@ -44,6 +45,8 @@ def test_one_signal_ends_a_check_whose_generator_has_no_end(
 
     def press() -> None:
         assert said.wait(240)
+        os.kill(os.getpid(), number)
+        time.sleep(0.5)  # two signals at once are one
         os.kill(os.getpid(), number)
 
     pressing = threading.Thread(target=press)

@@ -70,19 +70,14 @@ class Requests:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block SIGTERM is Ctrl-C, and either interrupts at once: what was opened is closed.
+    """Within the block SIGTERM is Ctrl-C, whatever that does: what was opened is closed.
 
-    At once also where a domain's code holds up the event loop, such as a generator of tasks that has
-    no end: asyncio's own handler only cancels what awaits. The third ends the process, as nothing else
-    ends code that catches everything. Where SIGINT was ignored, as in a script's `muarl ... &`, it
-    stays so. A KeyboardInterrupt that Python could only print is kept for `Requests.heard`.
+    A KeyboardInterrupt that Python could only print is kept for `Requests.heard`.
     """
     if threading.current_thread() is not threading.main_thread():  # a host program's own affair
         yield
         return
-    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    numbers = [signal.SIGTERM, *([signal.SIGINT] if hears else [])]
-    with _handling(_AtOnce().hear, *numbers), _keeping_lost():
+    with _handling(_interrupt, signal.SIGTERM), _keeping_lost():
         yield
 
 
@@ -105,20 +100,12 @@ def _keeping_lost() -> Iterator[None]:
         _lost.clear()
 
 
-class _AtOnce:
-    """Interrupts whatever goes on; SIGTERM does what SIGINT does by then."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def hear(self, number: int, frame: FrameType | None) -> None:
-        on_ctrl_c = signal.getsignal(signal.SIGINT)
-        if number == signal.SIGTERM and callable(on_ctrl_c) and on_ctrl_c != self.hear:
-            on_ctrl_c(signal.SIGINT, frame)
-            return
-        self._count += 1
-        if self._count > 2:
-            os._exit(INTERRUPTED)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number
+    on_ctrl_c = signal.getsignal(signal.SIGINT)
+    if callable(on_ctrl_c):
+        on_ctrl_c(signal.SIGINT, frame)
+    else:
         raise KeyboardInterrupt
 
 

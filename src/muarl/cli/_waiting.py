@@ -36,7 +36,7 @@ def waiting_told() -> Iterator[None]:
             told = outermost
             erase_step()
             remark(
-                f"still waiting for {outermost.f_code.co_name}{place_of(frames[0])}; Ctrl-C ends it"
+                f"still waiting for {outermost.f_code.co_name}{place_of(frames[0])}; Ctrl-C twice ends it"
             )
 
     looking = threading.Thread(target=look, name="muarl-waiting", daemon=True)
