@@ -22,8 +22,11 @@ INTERRUPT = (
 
 @pytest.fixture
 def interrupted_once(run_file: Path) -> Path:
-    """A run that is interrupted as its first order is cancelled, and goes on when begun again."""
-    spoil(run_file, "episodes: 70", "episodes: 6")
+    """A run that is interrupted as its first order is cancelled, and goes on when begun again.
+
+    It has so many dialogues left then that it cannot be done before it hears that.
+    """
+    spoil(run_file, "episodes: 70", "episodes: 300")
     spoil(run_file, "concurrency: 64", "concurrency: 1")
     spoil(run_file.parent / "tools.py", CANCEL, INTERRUPT)
     Path("mark").touch()
