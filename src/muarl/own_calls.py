@@ -88,11 +88,6 @@ class OwnCalls:
         ids = (f"own_{len(self._turns) - 1}_{number}" for number in numbers)
         return next(one for one in ids if one not in self._claimed)
 
-    async def none_under_way(self) -> None:
-        """Wait for a call that nobody else waits for any more."""
-        async with self._one:
-            pass
-
     def _turn_of(self, call: ToolCall) -> Turn | None:
         """That of the message that made a call."""
         for turn in reversed(self._turns):

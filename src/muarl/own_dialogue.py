@@ -18,6 +18,7 @@ from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec, error_result
 from muarl.offer import Offer
 from muarl.own_calls import OwnCalls
+from muarl.own_errands import Errands
 from muarl.own_forms import kind_of
 from muarl.own_loop import AgentContext, AgentLoop, DialogueOver
 from muarl.own_task import OwnTask
@@ -53,6 +54,7 @@ class LedDialogue(Dialogue):
         self._agent: OwnTask | None = None
         self._was_told_by_wire = False
         self._calls = OwnCalls(self._log.turns)
+        self._errands = Errands()
         self._threads = Threads(self._renderer)
         self._telling = anyio.Lock()
         self._notes: dict[str, Any] = {}
@@ -73,15 +75,15 @@ class LedDialogue(Dialogue):
             return Outcome.ABANDONED
         self._session, self._offer = session, offer
         self._agent = OwnTask(self._lead, DialogueOver(Outcome.LEFT))
-        async with self._held:
-            await self._agent.run()
-        self._over = self._over or Outcome.LEFT
-        await self._calls.none_under_way()
+        try:
+            async with self._errands.under_way(), self._held:
+                await self._agent.run()
+        finally:  # nor do those of one that was left behind itself
+            self._over = self._over or Outcome.LEFT
         if self._unfit is not None:
             raise self._unfit
         if self._fault is not None:  # whatever the agent made of it: no fault becomes a reward
             raise self._fault
-        assert self._over is not None  # it has returned
         return self._over
 
     async def _lead(self) -> None:
@@ -177,18 +179,14 @@ class LedDialogue(Dialogue):
         await self._let_others_on()
         with self._still_on():
             turn, call = self._calls.claim(call, arguments)
-            async with self._calls.in_order(turn, call, self.offered, patience_s):
-                if problem := json_problem(call.arguments):
-                    return call, error_result(call, f"wrong arguments: {problem}")
-                with self._still_on():  # another one may have ended it meanwhile
-                    return call, await self._called(turn, call)
+            make = partial(self._made_in_order, turn, call, patience_s)
+            return call, await self._errands.to_its_end(make)
 
     async def told(self, text: str) -> Message:
         """See `AgentContext.tell_user`."""
         await self._let_others_on()
-        async with self._telling:
-            with self._still_on():
-                return await self._told(text)
+        with self._still_on():
+            return await self._errands.to_its_end(partial(self._told_in_order, text))
 
     def noted(self, values: Mapping[str, Any]) -> None:
         """See `AgentContext.note`."""
@@ -225,6 +223,13 @@ class LedDialogue(Dialogue):
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
         return turn
 
+    async def _made_in_order(self, turn: Turn, call: ToolCall, patience_s: float) -> ToolResult:
+        async with self._calls.in_order(turn, call, self.offered, patience_s):
+            if problem := json_problem(call.arguments):
+                return error_result(call, f"wrong arguments: {problem}")
+            with self._still_on():  # another one may have ended it meanwhile
+                return await self._called(turn, call)
+
     async def _called(self, turn: Turn, call: ToolCall) -> ToolResult:
         result = await self._call(self._session, call, turn)
         self._calls.made(turn, call)
@@ -235,6 +240,11 @@ class LedDialogue(Dialogue):
         if self._steps_are_over():
             self._end(Outcome.TRUNCATED_TURNS)
         return result
+
+    async def _told_in_order(self, text: str) -> Message:
+        async with self._telling:
+            with self._still_on():
+                return await self._told(text)
 
     async def _told(self, text: str) -> Message:
         turn = self._calls.last_turn("tell the user anything")

@@ -28,6 +28,10 @@ GRACE_S = 1.0
 """Seconds that a loop has to end once it is cancelled."""
 _LAST_WAITS = 16
 """Times that one that is left behind is still gone on with, so that what is open in it can be closed."""
+_LEFT_OPEN = (
+    "the agent ended while a time limit or a task group that it had entered was still open, as an async "
+    "generator does that is left with `break`; close it (contextlib.aclosing)"
+)
 
 
 class OwnTask:
@@ -53,6 +57,7 @@ class OwnTask:
         self._last = last
         self._ended = anyio.Event()
         self._error: BaseException | None = None
+        self._has_returned = False
         self._task: asyncio.Task[Any] | None = None
         self._steps: _Steps | None = None
         self.left_at: str | None = None
@@ -61,7 +66,7 @@ class OwnTask:
         """Until it has ended, or was left behind.
 
         Raises:
-            AgentError: It cancelled its own task.
+            AgentError: It cancelled its own task, or left a scope open.
         """
         try:
             async with anyio.create_task_group() as tasks:
@@ -72,10 +77,12 @@ class OwnTask:
                 except BaseException:  # cancelled: with it, or by what is around
                     await self._end()
                     raise
-        except BaseExceptionGroup:
-            if self.left_at is None:
+        except BaseExceptionGroup:  # scopes that it left open complain, once it has ended
+            if self._has_returned:
+                self._error = self._error or AgentError(_LEFT_OPEN)
+            elif self.left_at is None:
                 raise
-            # Scopes that it left open complain. What is around may have been cancelled all the same.
+            # What is around may have been cancelled all the same.
             await anyio.lowlevel.checkpoint_if_cancelled()
         if self._error is not None:
             raise self._error
@@ -95,6 +102,7 @@ class OwnTask:
                 self._error.__cause__ = error
         finally:
             self._ended.set()
+        self._has_returned = True
 
     async def _end(self) -> None:
         """Give it a moment, and then leave it behind."""

@@ -18,6 +18,7 @@ from dialogue_kit import called, led, renderer, says, write_notes
 from muarl import own_task
 from muarl.domain import Domain, load_domain
 from muarl.errors import EpisodeTimeout
+from muarl.messages import Message
 from muarl.own_loop import AgentContext, AgentLoop
 from muarl.record import Episode, Outcome
 from muarl.rollouts import Rollouts
@@ -127,6 +128,35 @@ async def test_one_that_cancels_its_own_task_is_a_fault_of_its_episode_alone(
     assert (bad.outcome, bad.fault) == (Outcome.INFRA_FAULT, "AgentError")
     assert "CancelledError" in (bad.error or "")
     assert "test_own_loops_that_will_not_end.py:" in (bad.error or "")
+
+
+async def leaves_a_scope_open(context: AgentContext) -> None:
+    anyio.CancelScope().__enter__()
+    await context.generate(context.opening)
+
+
+async def leaves_a_generator_open(context: AgentContext) -> None:
+    async def messages() -> AsyncIterator[Message]:
+        async with anyio.create_task_group():
+            while True:
+                yield await context.generate(context.opening)
+
+    LEFT_OPEN.append(messages())
+    async for _ in LEFT_OPEN[-1]:
+        break
+
+
+LEFT_OPEN: list[AsyncIterator[Message]] = []
+"""Else the collector closes them amid another test."""
+
+
+@pytest.mark.parametrize("agent", [leaves_a_scope_open, leaves_a_generator_open])
+async def test_one_that_leaves_a_scope_open_is_a_fault_of_its_episode_alone(
+    domain: Domain, agent: AgentLoop
+) -> None:
+    bad = check_that_the_others_went_on(await one_among_others(domain, agent))
+    assert (bad.outcome, bad.fault) == (Outcome.INFRA_FAULT, "AgentError")
+    assert "was still open" in (bad.error or "")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
