@@ -165,8 +165,8 @@ def test_a_file_nested_without_end_is_as_any_damaged_one(
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    for file in (FILE, "metrics.jsonl", "log.jsonl"):
-        (other / file).write_bytes((folder / file).read_bytes())
+    for each in (FILE, "metrics.jsonl", "log.jsonl"):
+        (other / each).write_bytes((folder / each).read_bytes())
     with (other / name).open("w" if name == FILE else "a") as file:
         file.write(NESTED)
     shown = muarl("top", other, "--once")
