@@ -175,6 +175,20 @@ def test_ctrl_c_exits_with_130(
     assert capsys.readouterr().err == "muarl: interrupted\n" * 2
 
 
+def test_an_interrupt_that_falls_into_the_building_of_a_spec_is_one(
+    verb: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pydantic_core import SchemaError
+
+    said = 'Error building "model" validator:\n  SchemaError: Field "type":\n  KeyboardInterrupt: '
+    verb(raising(SchemaError(said)))
+    assert cli.main(["probe"]) == 130
+    assert capsys.readouterr().err == "muarl: interrupted\n"
+    verb(raising(SchemaError('Error building "model" validator:\n  KeyError: a')))
+    with pytest.raises(SchemaError):
+        cli.main(["probe"])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_that_falls_into_a_finalizer_before_the_run_is_not_lost(
     verb: Callable[..., None], capsys: pytest.CaptureFixture[str], number: signal.Signals
@@ -286,6 +300,12 @@ def test_a_stderr_that_cannot_be_written_costs_nothing_but_the_remarks(redirecti
     )
     done = in_a_shell(body, redirection)
     assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+def test_what_the_encoding_of_stdout_lacks_is_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = in_a_shell("a.answer('r\\xe9sum\\xe9 \\u2501 1')", "")
+    assert (done.returncode, done.stdout) == (0, "r\\xe9sum\\xe9 \\u2501 1\n"), done.stderr
 
 
 @pytest.mark.parametrize("verb", ["probe", "--help", "--version"])

@@ -155,6 +155,27 @@ def test_metrics_that_are_damaged_spoil_nothing_else_of_what_is_shown(
     assert "success" in shown
 
 
+NESTED = '{"kind": "iteration", "event": "x", "at": 1, "a": ' + "[" * 5_000 + "]" * 5_000 + "}\n"
+"""Deeper than any reader goes."""
+
+
+@pytest.mark.parametrize("name", [FILE, "metrics.jsonl", "log.jsonl"])
+def test_a_file_nested_without_end_is_as_any_damaged_one(
+    muarl: InProcess, folder: Path, tmp_path: Path, name: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for each in (FILE, "metrics.jsonl", "log.jsonl"):
+        (other / each).write_bytes((folder / each).read_bytes())
+    with (other / name).open("w" if name == FILE else "a") as file:
+        file.write(NESTED)
+    shown = muarl("top", other, "--once")
+    if name == FILE:
+        assert "nothing there says where a run stands" in shown.lines[-1]
+    else:
+        assert "GRPO" in shown.out
+
+
 def test_many_rewards_are_drawn_as_means_of_neighbours() -> None:
     assert sparkline([0.0, 0.5, 1.0], 40) == "▁▅█"
     assert sparkline([0.5] * 3, 40) == "▁▁▁"
@@ -208,4 +229,25 @@ def test_in_a_terminal_it_survives_a_resize_and_ends_with_the_run(tmp_path: Path
         assert b"Traceback" not in narrow
         log.say("run_ends")
         read_until(ours, b"the run has ended")
+        assert watching.wait(30) == 0
+
+
+def test_a_terminal_of_ascii_is_shown_what_it_can_show(tmp_path: Path) -> None:
+    course, _ = course_of(tmp_path)
+    with written(course, tmp_path):
+        while read_standing(tmp_path) is None:
+            threading.Event().wait(0.01)
+    (tmp_path / "log.jsonl").write_text('{"event": "run_ends"}\n')
+    with terminal(30) as (ours, theirs):
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "muarl.cli", "top", str(tmp_path)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "ascii"},
+        )
+        os.close(theirs)
+        shown = read_until(ours, b"the run has ended")
+        assert b"Traceback" not in shown
+        assert b"\\u2026" in shown
         assert watching.wait(30) == 0

@@ -31,7 +31,15 @@ def test_a_torn_line_is_left_out_and_the_next_takes_its_place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", '{"iteration": 1}', '{"iteration": "x", "episodes": []}']
+    "line",
+    [
+        "{",
+        "[]",
+        '{"iteration": 1}',
+        '{"iteration": "x", "episodes": []}',
+        '{"a": ' + "[" * 5_000 + "]" * 5_000 + "}",
+    ],
+    ids=str.__len__,
 )
 def test_a_damaged_line_is_named(tmp_path, line):
     path = tmp_path / "learned.jsonl"

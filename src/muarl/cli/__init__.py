@@ -120,6 +120,15 @@ def _main(arguments: list[str]) -> int:
         if error.errno not in _NO_PATH or not isinstance(error.filename, str):
             raise
         return _fail(f"{error.filename[:_SHOWN]}: {error.strerror}", USAGE)
+    except Exception as error:
+        if not _hides_an_interrupt(error):
+            raise
+        return _fail("interrupted", INTERRUPTED)
+
+
+def _hides_an_interrupt(error: Exception) -> bool:
+    """Whether pydantic was interrupted while it built a spec's class: its own error then quotes that."""
+    return type(error).__name__ == "SchemaError" and "KeyboardInterrupt" in str(error)
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:

@@ -48,7 +48,7 @@ def answer(text: object) -> None:
     """
     out = _stdout.get() or sys.stdout
     try:
-        print(printable(str(text)), file=out, flush=True)  # else Python finds out at its end
+        print(_encodable(str(text), out), file=out, flush=True)  # else Python finds out at its end
     except OSError as error:
         silence(out)
         if isinstance(error, BrokenPipeError):
@@ -57,3 +57,11 @@ def answer(text: object) -> None:
             f"cannot print the answer ({error.strerror}). What was saved is safe: "
             "lead stdout elsewhere"
         ) from error
+
+
+def _encodable(text: str, out: TextIO) -> str:
+    """The text, printable, with what the encoding of `out` lacks spelled out, as Python does on stderr."""
+    words = printable(text)
+    if not out.encoding:  # it keeps texts, not bytes
+        return words
+    return words.encode(out.encoding, "backslashreplace").decode(out.encoding)

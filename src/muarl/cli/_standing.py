@@ -175,7 +175,7 @@ def read_standing(folder: Path) -> Standing | None:
     """What a run's folder says of where it stands; None where it says nothing that can be read."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=Standing)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

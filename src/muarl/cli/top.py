@@ -8,6 +8,7 @@ printed every ten seconds. It ends when the run has.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import time
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         answer(_plain(seen.drawn()))
     else:
         with lent_stdout():
+            if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that is told to be ASCII
+                sys.stdout.reconfigure(errors="backslashreplace")
             console = Console(file=sys.stdout)
         if redraws(console.file):
             with LiveView(seen.drawn, console).shown():
@@ -213,5 +216,5 @@ def _last_event(log: Path) -> str:
             file.seek(max(file.seek(0, 2) - _LAST_BYTES, 0))
             lines = file.read().split(b"\n")[:-1]
         return str(msgspec.json.decode(lines[-1])["event"]) if lines else ""
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+    except (OSError, msgspec.DecodeError, RecursionError, KeyError, TypeError):
         return ""

@@ -88,7 +88,7 @@ def read_learned(path: Path) -> dict[str, Learned]:
             continue
         try:
             entry = _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if number == len(lines):
                 continue
             raise RecordError(

@@ -210,7 +210,7 @@ def _when(folder: RunFolder) -> str:
     try:
         with (folder.path / "log.jsonl").open("rb") as log:
             begun = msgspec.json.decode(log.readline(_LOG_LINE), type=_Begun).at
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         spec = folder.path / "spec.resolved.yaml"
         begun = datetime.fromtimestamp(spec.stat().st_mtime, UTC)
     return begun.strftime("%Y-%m-%d %H:%M UTC")

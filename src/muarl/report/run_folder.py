@@ -133,7 +133,13 @@ class RunFolder:
                 header = msgspec.json.decode(file.read(min(size, _MAX_HEADER)), type=_Header)
         except FileNotFoundError:
             return None
-        except (OSError, struct.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (
+            OSError,
+            struct.error,
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+        ) as error:
             raise RecordError(f"{path}: not a safetensors file ({error})") from error
         total = 0
         for tensor in header.values():

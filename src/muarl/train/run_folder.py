@@ -267,7 +267,7 @@ class RunFolder:
             self.accepted = [f"what it was is not known: {self.domain.name} is missing"]
             write_text(self.domain, json.dumps(content, indent=1))
             return
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RecordError(f"{self.domain}: expected a JSON object: {error}") from error
         found = changes(before, content)
         if not found:
@@ -293,7 +293,7 @@ class RunFolder:
             return msgspec.json.decode(self.plan.read_bytes(), type=dict[str, str])
         except FileNotFoundError:
             return {}
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RecordError(f"{self.plan}: expected a JSON object of texts: {error}") from error
 
     def log(self, kind: str, **fields: Any) -> None:
@@ -335,7 +335,7 @@ class RunFolder:
         for number, line in enumerate(lines, start=1):
             try:
                 found = _metrics_decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise RecordError(f"{self.metrics}:{number}: not a JSON object: {error}") from error
             lacking = {"kind", *_TOLD_BY.get(str(found.get("kind")), ())} - found.keys()
             if lacking:
