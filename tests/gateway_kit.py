@@ -8,17 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import aiohttp
-import anyio
 
 from muarl.gateway.server import Endpoint
 from muarl.messages import Message
-
-
-class Held:
-    """Where a tool waits for a test."""
-
-    begun: anyio.Event
-    go_on: anyio.Event
 
 
 class Answer(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Any
 
 import anyio
 import pytest
-from dialogue_kit import TalkingUser, called, led, says, write_notes
-from gateway_kit import Held
+from dialogue_kit import TalkingUser, called, led, says
+from slow_notes import Held, slow_notes_in
 
-from muarl.domain import Domain, load_domain
+from muarl.domain import Domain
 from muarl.errors import ToolServerError
 from muarl.own_loop import AgentContext, DialogueOver
 from muarl.record import Episode, Outcome, Turn, UserReply
@@ -26,19 +26,7 @@ PUT = called('{"name": "put", "arguments": {"key": "a", "value": 1}}')
 
 @pytest.fixture
 def slow_notes(tmp_path: Path) -> Domain:
-    """Notes whose `put` waits for the test once it has written something."""
-    write_notes(tmp_path)
-    waits = "await Held.go_on.wait()"
-    tools = (
-        (tmp_path / "tools.py")
-        .read_text()
-        .replace(
-            'world["notes"][key] = value\n',
-            f'world["notes"][key] = value\n        Held.begun.set()\n        {waits}\n',
-        )
-    )
-    (tmp_path / "tools.py").write_text(f"from gateway_kit import Held\n{tools}")
-    return load_domain(tmp_path)
+    return slow_notes_in(tmp_path)
 
 
 async def in_a_scope(work: Callable[[], Awaitable[Any]]) -> None:

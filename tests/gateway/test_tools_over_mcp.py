@@ -11,12 +11,12 @@ import aiohttp
 import anyio
 import httpx2
 import pytest
-from dialogue_kit import called, led, says, write_notes
-from gateway_kit import Held
+from dialogue_kit import called, led, says
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from slow_notes import Held, slow_notes_in
 
-from muarl.domain import Domain, load_domain
+from muarl.domain import Domain
 from muarl.gateway.server import Endpoint
 from muarl.messages import ToolCall
 from muarl.own_loop import AgentContext
@@ -92,19 +92,7 @@ async def test_calls_made_at_once_run_in_the_order_of_the_message(notes: Domain)
 
 @pytest.fixture
 def slow_notes(tmp_path: Path) -> Domain:
-    """Notes whose `put` waits for the test once it has written something."""
-    write_notes(tmp_path)
-    waits = "await Held.go_on.wait()"
-    tools = (
-        (tmp_path / "tools.py")
-        .read_text()
-        .replace(
-            'world["notes"][key] = value\n',
-            f'world["notes"][key] = value\n        Held.begun.set()\n        {waits}\n',
-        )
-    )
-    (tmp_path / "tools.py").write_text(f"from gateway_kit import Held\n{tools}")
-    return load_domain(tmp_path)
+    return slow_notes_in(tmp_path)
 
 
 async def hangs_up(context: AgentContext, call: ToolCall) -> None:

@@ -28,6 +28,8 @@ _PATIENCE = timedelta(days=30)
 `muarl.train.peers`."""
 _GLOO_THREADS = 2
 """That run a group's collectives, if nobody says otherwise."""
+_LET_GO_S = 10.0
+"""That they are given; whatever else may hold a tensor, a run that is done does not wait for it for ever."""
 
 
 class Ranks:
@@ -165,5 +167,6 @@ def _leave_no_tensor_to_gloo() -> None:
         is_held = weakref.ref(tensor)
         dist.all_reduce(tensor)
         del tensor
-        while is_held() is not None:
+        until = time.monotonic() + _LET_GO_S
+        while is_held() is not None and time.monotonic() < until:
             time.sleep(0.001)  # the thread gets the interpreter meanwhile
