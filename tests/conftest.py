@@ -5,8 +5,11 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +21,10 @@ for folder in Path(__file__).parent.iterdir():
 # A shell that starts us in the background has us ignore Ctrl-C, and what we start with us; tests of
 # Ctrl-C need it heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What is printed hangs on the terminal that a test makes, not on that of whoever runs it.
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(name, None)
 
 # The same examples each time, however slow the machine is: a test fails because something is wrong,
 # or not at all. `pytest --hypothesis-profile=search` looks for examples that nobody has seen yet.
@@ -55,3 +62,22 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(0)
+
+
+def _children() -> set[psutil.Process]:
+    """Processes that this one started, but for Python's own resource tracker, which lives as long."""
+    tracker = resource_tracker._resource_tracker._pid
+    return {child for child in psutil.Process().children() if child.pid != tracker}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_process_left() -> Iterator[None]:
+    """A file whose tests leave a process behind fails itself, and not those after it."""
+    before = _children()
+    yield
+    left = _children() - before
+    said = [str(child) for child in left]
+    for child in left:
+        child.kill()
+        child.wait()
+    assert not said, said

@@ -205,9 +205,28 @@ def read_until(descriptor: int, wanted: bytes, seen: bytes = b"") -> bytes:
     return seen
 
 
+@contextmanager
+def top_of(folder: Path, theirs: int, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`muarl top` on a pseudo-terminal, whose size is the terminal's and not that of the tests' own."""
+    sizes = ("COLUMNS", "LINES")
+    outer = {name: value for name, value in os.environ.items() if name not in sizes}
+    with subprocess.Popen(
+        [sys.executable, "-m", "muarl.cli", "top", str(folder)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**outer, "TERM": "xterm", **environment},
+    ) as watching:
+        os.close(theirs)
+        try:
+            yield watching
+            assert watching.wait(30) == 0
+        finally:
+            watching.kill()
+
+
 def test_in_a_terminal_it_survives_a_resize_and_ends_with_the_run(tmp_path: Path) -> None:
     course, _ = course_of(tmp_path)
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "", "LINES": ""}
     with (
         terminal(120) as (ours, theirs),
         RunLog(tmp_path / "log.jsonl") as log,
@@ -215,21 +234,13 @@ def test_in_a_terminal_it_survives_a_resize_and_ends_with_the_run(tmp_path: Path
     ):
         while read_standing(tmp_path) is None:
             threading.Event().wait(0.01)
-        watching = subprocess.Popen(
-            [sys.executable, "-m", "muarl.cli", "top", str(tmp_path)],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={name: value for name, value in environment.items() if value},
-        )
-        os.close(theirs)
-        read_until(ours, b"7/40")
-        resize(ours, 30)
-        narrow = read_until(ours, b"\xe2\x80\xa6")  # an ellipsis: cut at the new width
-        assert b"Traceback" not in narrow
-        log.say("run_ends")
-        read_until(ours, b"the run has ended")
-        assert watching.wait(30) == 0
+        with top_of(tmp_path, theirs):
+            read_until(ours, b"7/40")
+            resize(ours, 30)
+            narrow = read_until(ours, b"\xe2\x80\xa6")  # an ellipsis: cut at the new width
+            assert b"Traceback" not in narrow
+            log.say("run_ends")
+            read_until(ours, b"the run has ended")
 
 
 def test_a_terminal_of_ascii_is_shown_what_it_can_show(tmp_path: Path) -> None:
@@ -238,16 +249,7 @@ def test_a_terminal_of_ascii_is_shown_what_it_can_show(tmp_path: Path) -> None:
         while read_standing(tmp_path) is None:
             threading.Event().wait(0.01)
     (tmp_path / "log.jsonl").write_text('{"event": "run_ends"}\n')
-    with terminal(30) as (ours, theirs):
-        watching = subprocess.Popen(
-            [sys.executable, "-m", "muarl.cli", "top", str(tmp_path)],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "ascii"},
-        )
-        os.close(theirs)
+    with terminal(30) as (ours, theirs), top_of(tmp_path, theirs, PYTHONIOENCODING="ascii"):
         shown = read_until(ours, b"the run has ended")
         assert b"Traceback" not in shown
         assert b"\\u2026" in shown
-        assert watching.wait(30) == 0

@@ -63,10 +63,6 @@ REFUSED = [
     ),
     ("rollout.temperature=0", GREEDY),
     ("grpo.lr_warmup_iterations=4", RISING.format(4, "3 iterations")),
-    (
-        "grpo.lr_decay_iterations=4",
-        "the rate would fall over the last 4 of 3 iterations, and so begin below its peak; take at most 3",
-    ),
     ("cold_start={steps: 20, warmup_steps: 21}", RISING.format(21, "20 updates")),
     ("cold_start.held_out=1", "'held_out' must be less than 1, got 1"),
     ("grpo.group_size=4", "unknown field 'group_size'; did you mean 'rollout.group_size'?"),

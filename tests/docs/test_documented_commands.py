@@ -28,7 +28,7 @@ RANKS = (
 )
 FEW = (
     "--set cold_start.episodes=200 --set cold_start.steps=20 --set grpo.iterations=2 "
-    "--set grpo.lr_decay_iterations=0 --set eval.episodes=40"
+    "--set eval.episodes=40"
 )
 PLAN = [
     "make quickstart",

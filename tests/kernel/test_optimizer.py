@@ -50,6 +50,8 @@ def test_the_grpo_rate_falls_to_a_tenth_over_the_last_iterations() -> None:
     spec = GrpoSpec(iterations=10, lr=1.0, lr_decay_iterations=4)
     found = [grpo_lr(iteration, spec) for iteration in range(10)]
     assert found == pytest.approx([1, 1, 1, 1, 1, 1, 0.775, 0.55, 0.325, 0.1])
+    shortened = GrpoSpec(iterations=4, lr=1.0, lr_decay_iterations=12)
+    assert [grpo_lr(i, shortened) for i in range(4)] == pytest.approx([0.775, 0.55, 0.325, 0.1])
     constant = GrpoSpec(iterations=3, lr=0.5)
     assert [grpo_lr(iteration, constant) for iteration in range(3)] == [0.5] * 3
 

@@ -204,13 +204,15 @@ def grpo_lr(iteration: int, spec: GrpoSpec) -> float:
         linear   end + (1 - end) * x
         cosine   end + (1 - end) * (1 - cos(pi * x)) / 2
 
-    of the peak, where x falls from 1 to 0, which it is at the last iteration.
+    of the peak, where x falls from 1 to 0, which it is at the last iteration. In a run that has no more
+    iterations than the decay, all of them take the rate down.
     """
     peak = spec.lr * min(1.0, (iteration + 1) / (spec.lr_warmup_iterations + 1))
     left = spec.iterations - 1 - iteration
-    if left >= spec.lr_decay_iterations:
+    fall = min(spec.lr_decay_iterations, spec.iterations)
+    if left >= fall:
         return peak
-    x = left / spec.lr_decay_iterations
+    x = left / fall
     if spec.lr_decay == "cosine":
         x = (1 - math.cos(math.pi * x)) / 2
     return peak * (spec.lr_end + (1 - spec.lr_end) * x)

@@ -171,7 +171,7 @@ class GrpoSpec(UpdateSpec):
     lr_warmup_iterations: Annotated[int, Field(ge=0)] = 0
     """The first so many iterations take the rate up linearly to the peak."""
     lr_decay_iterations: Annotated[int, Field(ge=0)] = 0
-    """The last so many iterations take the rate down."""
+    """The last so many iterations take the rate down; all of them in a run that has fewer."""
     lr_decay: Literal["linear", "cosine"] = "linear"
     """How."""
     lr_end: Fraction = 0.1

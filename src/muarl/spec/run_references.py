@@ -115,23 +115,15 @@ def _nothing_to_learn_from(run: RunSpec) -> Iterator[Finding]:
 
 
 def _no_peak(run: RunSpec) -> Iterator[Finding]:
-    """Rates that still rise when the run is over, or that fall before it begins."""
+    """Rates that still rise when the run is over."""
     hers = run.user_model
     for of, start in (((), run.cold_start), (("user_model",), hers and hers.cold_start)):
         warmup, steps = (start.warmup_steps, start.steps) if start else (None, None)
         if warmup is not None and steps is not None and warmup > steps:
             yield Finding((*of, "cold_start", "warmup_steps"), _rising(warmup, f"{steps} updates"))
-    if (grpo := run.grpo) is None:
-        return
-    if grpo.lr_warmup_iterations > grpo.iterations:
-        message = _rising(grpo.lr_warmup_iterations, f"{grpo.iterations} iterations")
+    if run.grpo is not None and run.grpo.lr_warmup_iterations > run.grpo.iterations:
+        message = _rising(run.grpo.lr_warmup_iterations, f"{run.grpo.iterations} iterations")
         yield Finding(("grpo", "lr_warmup_iterations"), message)
-    if grpo.lr_decay_iterations > grpo.iterations:
-        message = (
-            f"the rate would fall over the last {grpo.lr_decay_iterations} of {grpo.iterations} iterations, "
-            f"and so begin below its peak; take at most {grpo.iterations}"
-        )
-        yield Finding(("grpo", "lr_decay_iterations"), message)
 
 
 def _rising(warmup: int, whole: str) -> str:
