@@ -4,7 +4,7 @@
 #
 #   scripts/pin.sh [PYTHON]      PYTHON: 3.11, the oldest that muarl supports (default: python3.11)
 #
-# An environment is made from nothing but the two pins below, then frozen. vLLM goes first, since it
+# An environment is made from nothing but the pins below, then frozen. vLLM goes first, since it
 # bounds more than we do. An index that has a CPU build of torch leads past the CUDA packages which
 # torch's own build for Linux wants, so those are asked for once more, from the plain index alone.
 set -eu
@@ -13,8 +13,9 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# torch is what vLLM's build wants; its build for GPUs wants this triton, its build for CPUs any.
-printf 'torch==2.13.0\ntriton==3.7.1\n' >"$work/first.txt"
+# torch is what vLLM's build wants; its build for GPUs wants this triton, its build for CPUs any. Later
+# soupsieves want Python 3.11.5, and Debian 12 has 3.11.2.
+printf 'torch==2.13.0\ntriton==3.7.1\nsoupsieve<3\n' >"$work/first.txt"
 
 "${1:-python3.11}" -m venv "$work/venv"
 python=$work/venv/bin/python
