@@ -85,7 +85,8 @@ def require_sampler(
     Raises:
         SetupError: The machine has no memory for keys and values, or the sampler cannot run such a model.
     """
-    if spec.vllm is spec.vllm_server is spec.plugin is None and not is_sharded(model):
+    embedded = not (spec.vllm or spec.vllm_server or spec.plugin)
+    if embedded and not is_sharded(model):
         SlotEngine(model, max_len=context_tokens, slots=_slots(run, ranks))
 
 
