@@ -20,6 +20,7 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import positive, seed
 from muarl.cli._telling import remark, tell
 from muarl.errors import EpisodeTimeout, Problem, SetupError, SpecError
+from muarl.opened_file import opened_file
 from muarl.spec.base import ID_PATTERN
 
 
@@ -132,7 +133,8 @@ def _brief(path: Path) -> str:
         SpecError: It is no text, or there is nothing in it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with opened_file(path) as file:
+            text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError([Problem(str(path), 0, 0, "is no text: expected UTF-8")]) from error
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from muarl.domain import load_domain
 from muarl.errors import SetupError
+from muarl.opened_file import opened_file
 from muarl.overlap import Item, of_record, of_task, of_text
 from muarl.record import Episode, read_journal
 from muarl.spec import load_tasks_file
@@ -94,9 +96,10 @@ def _of_episode(episode: Episode) -> Item:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
+    with opened_file(path) as raw:
+        plain: Any = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        text = io.TextIOWrapper(plain, encoding="utf-8", errors="replace")
+        for number, line in enumerate(text, start=1):
             if line.strip():
                 yield number, line
 

@@ -16,6 +16,7 @@ from msgspec import structs
 from muarl.errors import RecordError, did_you_mean
 from muarl.measure.catalogue import BY_TURN
 from muarl.measure.transcript import Line, Transcript
+from muarl.opened_file import opened_file
 from muarl.record import Outcome
 
 _decoder = msgspec.json.Decoder(Transcript)
@@ -30,7 +31,7 @@ def read_dialogues(path: Path) -> Iterator[Transcript]:
     """
     seen: dict[str, int] = {}
     try:
-        with path.open("rb") as file:
+        with opened_file(path) as file:
             for number, line in enumerate(file, start=1):
                 if number == 1:
                     line = line.removeprefix(BOM_UTF8)

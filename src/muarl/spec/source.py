@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.errors import Problem, SpecError, nearest_file
+from muarl.opened_file import opened_file
 from muarl.spec.document import MAX_CHARS
 
 _ENDINGS = (".yaml", ".yml")
@@ -17,9 +18,10 @@ def read_source(path: Path) -> str:
         SpecError: It is not there, not readable, too big, or not UTF-8.
     """
     try:
-        if path.stat().st_size > 4 * MAX_CHARS:
+        with opened_file(path) as file:
+            raw = file.read(4 * MAX_CHARS + 1)
+        if len(raw) > 4 * MAX_CHARS:
             raise SpecError([Problem(str(path), 0, 0, "the file is too big for a spec; split it")])
-        raw = path.read_bytes()
     except FileNotFoundError:
         raise SpecError([Problem(str(path), 0, 0, f"no such file{_near(path)}")]) from None
     except (OSError, ValueError) as error:

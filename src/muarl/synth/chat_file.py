@@ -6,6 +6,7 @@ too. A file is foreign text: sizes are bounded, nothing in it is trusted to be o
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import msgspec
 from muarl.errors import Problem, SpecError
 from muarl.json_values import json_problem
 from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.opened_file import opened_file
 
 _SAID = 20
 """Lines that are complained of; nobody mends more at once."""
@@ -109,7 +111,7 @@ def read_chat(path: Path) -> list[ChatDialogue]:
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(opened_file(path), encoding="utf-8-sig") as file:
             yield from file
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)

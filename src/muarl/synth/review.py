@@ -19,6 +19,7 @@ import msgspec
 from msgspec import structs
 
 from muarl.errors import RecordError
+from muarl.opened_file import opened_file
 from muarl.record import Episode, EpisodeKey
 from muarl.report.inline import inline_json, source_hash
 from muarl.reward import transcript_of
@@ -112,7 +113,8 @@ def read_reviews(path: Path) -> ReviewFile:
         RecordError: The file cannot be read, or is none.
     """
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=ReviewFile)
+        with opened_file(path) as file:
+            found = msgspec.json.decode(file.read(), type=ReviewFile)
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror or error}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
