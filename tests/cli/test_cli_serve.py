@@ -421,3 +421,42 @@ async def test_a_request_that_takes_longer_than_its_head_may_is_answered(tmp_pat
         async with await anyio.connect_tcp(*host.split(":")) as stream:  # type: ignore[arg-type]
             await stream.send(HALF.format(host=host).encode())
             assert b"the rest did not come within 0.6 s" in await stream.receive()
+
+
+FIRST = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
+}
+
+
+@pytest.mark.parametrize("broken", ["a client that went", "a full disk"])
+def test_a_client_that_cannot_be_reached_is_said_in_a_line(tmp_path: Path, broken: str) -> None:
+    write(tmp_path / "shop", "sql")
+    (tmp_path / "first").write_text(json.dumps(FIRST) + "\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    full = os.open("/dev/full", os.O_WRONLY)
+    given = os.open(tmp_path / "first", os.O_RDONLY)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "muarl.cli", "serve", str(tmp_path / "shop")],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdin=given,
+            stdout=writing if "went" in broken else full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+    finally:
+        for number in (writing, full, given):
+            os.close(number)
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stderr.startswith("muarl: the client cannot be reached over stdin and stdout: ")
+    assert len(ended.stderr.splitlines()) == 1

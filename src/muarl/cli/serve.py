@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from muarl.cli._answer import answer, lent_stdout
 from muarl.cli._arguments import port
-from muarl.errors import SetupError
+from muarl.errors import SetupError, leaves
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         return tools_as_server(domain.spec.id, fresh_sessions(domain, task))
 
     if args.http is None:
-        anyio.run(_over_stdio, domain, new_server())
+        _until_the_client_is_gone(domain, new_server())
     else:
         anyio.run(_over_http, domain, new_server, args.http)
     return 0
@@ -80,6 +80,24 @@ def fresh_sessions(domain: Domain, task: TaskSpec | None) -> OpenTools:
             yield session
 
     return fresh
+
+
+def _until_the_client_is_gone(domain: Domain, server: Server[Any]) -> None:
+    """Serve over stdin and stdout.
+
+    Raises:
+        SetupError: One of them broke: the client ended first, or its disk is full.
+    """
+    import anyio
+
+    try:
+        anyio.run(_over_stdio, domain, server)
+    except* OSError as broken:
+        found = [error for error in leaves(broken) if isinstance(error, OSError)]
+        if any(error.filename is not None for error in found):  # of a file; pipes have no name
+            raise
+        why = found[0].strerror or found[0]
+        raise SetupError(f"the client cannot be reached over stdin and stdout: {why}") from broken
 
 
 async def _over_stdio(domain: Domain, server: Server[Any]) -> None:
