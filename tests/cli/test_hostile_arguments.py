@@ -80,3 +80,40 @@ def test_a_name_of_megabytes_holds_up_no_message() -> None:
     in_lines([Problem("a.yaml", 1, 1, f"unknown field '{'a' * 1_000_000}'")])
     assert did_you_mean("a" * 1_000_000, ["a" * 1_000_001]) == ""
     assert time.process_time() - begun < 2
+
+
+MANY = "99999999999999999999"
+PLANNED = {
+    "rollout": ["--expert", "--dry-run", "--episodes"],
+    "check": ["--limit"],
+    "tasks": ["--out", "x.yaml", "--count"],
+    "review": ["--page", "x.html", "--dialogues"],
+    "overlap": ["x.txt", "--show"],
+    "draft": ["--out", "x", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--tasks"],
+}
+"""Verb to an option of it that says how many of something are planned or held."""
+
+
+@pytest.mark.parametrize("verb", PLANNED)
+@pytest.mark.parametrize("number", [MANY, "10000001"])
+def test_more_than_any_machine_could_plan_is_refused(
+    muarl: InProcess, run_file: Path, verb: str, number: str
+) -> None:
+    ended = muarl(verb, run_file, *PLANNED[verb], number)
+    assert ended.code == 2
+    assert f"{PLANNED[verb][-1]}: must be at most 10,000,000, got {number}" in ended.lines[-1]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["eval.episodes", "rollout.group_size", "cold_start.episodes", "grpo.validation.episodes"],
+)
+def test_more_than_any_machine_could_plan_is_refused_in_a_run_file_too(
+    muarl: InProcess, run_file: Path, key: str
+) -> None:
+    for number in ("10000001", "9223372036854775807"):
+        ended = muarl("train", run_file, "--dry-run", "--set", f"{key}={number}")
+        said = "\n".join(ended.lines)
+        assert ended.code == 2
+        assert f"--set {key}={number}" in said
+        assert f"must be at most 10,000,000, got {number}" in said

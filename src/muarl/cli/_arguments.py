@@ -21,6 +21,7 @@ from muarl.spec import (
     load_run,
     load_spec,
 )
+from muarl.spec.base import MOST_PLANNED
 from muarl.spec.kinds import kind_of
 from muarl.spec.load import splits_of
 from muarl.spec.presets import PREFIX
@@ -181,14 +182,16 @@ def port(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Read a number of at least 1.
+    """Read a number of at least 1, of things that are planned or held one by one.
 
     Raises:
-        ArgumentTypeError: It is less; argparse prints it.
+        ArgumentTypeError: It is less, or more than a run file may say; argparse prints it.
     """
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    if number > MOST_PLANNED:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_PLANNED:,}, got {text}")
     return number
 
 

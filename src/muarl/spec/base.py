@@ -145,4 +145,10 @@ Text = Annotated[
 ]
 """A text, or `{file: rules.md}`: a file that holds it, relative to the spec."""
 
+MOST_PLANNED = 10_000_000
+"""Ten million: what is planned one by one before the first begins takes about a kilobyte each."""
+
+Planned = Annotated[int, Field(gt=0, le=MOST_PLANNED)]
+"""A number of dialogues or tasks that are planned before the first."""
+
 Fraction = Annotated[float, Field(ge=0, le=1)]

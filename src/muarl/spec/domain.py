@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
+from muarl.spec.base import Fraction, Id, OneOf, Planned, PythonRef, Spec, Text
 from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.environment import EnvironmentSpec, with_environment
@@ -61,7 +61,7 @@ class TaskSourceSpec(Spec):
     """A `muarl.goals.Goals`: what users may want, of which tasks are composed and proved."""
     environment: bool = False
     """They are those of the domain's `environment`, and this need not be said."""
-    splits: dict[Id, Annotated[int, Field(gt=0)]] = {}
+    splits: dict[Id, Planned] = {}
     """For `python`, `goals` and an environment: how many tasks each split has."""
     seed: int = 0
     """Likewise: the seed the tasks are generated from."""

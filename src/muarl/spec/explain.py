@@ -174,7 +174,9 @@ def _wrong(value: Any, error: ErrorDetails) -> str:
         return f"must be {_TYPES[kind]}, {got}{'; put it in quotes' if quote else ''}"
     if kind in _BOUNDS:
         words, limit = _BOUNDS[kind]
-        return f"must be {words} {context[limit]:g}, {got}"
+        bound = context[limit]
+        shown = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
+        return f"must be {words} {shown}, {got}"
     if kind == "literal_error":
         choices = str(context["expected"])
         if choices.isdigit():  # a version has no other

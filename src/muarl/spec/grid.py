@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.base import Fraction, Id, OneOf, Planned, Spec
 from muarl.spec.chat_agent import ChatPolicySpec
 from muarl.spec.plugged import PluggedPolicy
-from muarl.spec.run import Positive, Seed, Trials, follow
+from muarl.spec.run import Seed, Trials, follow
 from muarl.spec.user import UserSpec
 
 _PHASE = "grid"
@@ -97,7 +97,7 @@ class GridSpec(Spec):
     """Left out: no share of a gain is told."""
     split: Id | None = None
     """Tasks to play; left out, those that the run evaluates."""
-    tasks: Positive = 100
+    tasks: Planned = 100
     """How many of them, from the first."""
     trials: Trials = 4
     """Dialogues of one policy with one user on one task; pass^k is known up to k of them."""

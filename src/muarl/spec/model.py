@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from muarl.spec.base import Fraction, Id, OneOf, Spec
+from muarl.spec.base import Fraction, Id, OneOf, Planned, Spec
 from muarl.spec.lora import LoraSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.spec.verify import VerifySpec
@@ -105,7 +105,7 @@ class ColdStartSpec(Spec):
 
     split: Id = "train"
     """Tasks the expert plays."""
-    episodes: Positive = 4000
+    episodes: Planned = 4000
     """Expert dialogues."""
     imperfections: dict[str, Fraction] = {}
     """Name of a bad habit of the expert to its rate; the domain's expert says which it knows."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
-from muarl.spec.base import Fraction, Id, PythonAnywhere, Spec
+from muarl.spec.base import Fraction, Id, Planned, PythonAnywhere, Spec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grpo import GrpoSpec
 from muarl.spec.kernel import KernelSpec
@@ -57,7 +57,7 @@ class RolloutSpec(Spec):
     loop: PythonAnywhere | None = None
     """An agent's own loop, which leads every dialogue: `agent.py:agent`, an async function of a context in a
     file relative to this one. Left out: muarl's own loop."""
-    group_size: Positive = 8
+    group_size: Planned = 8
     """Episodes of one task that share a baseline."""
     vary: Literal["persona", "seed", "nothing"] = "seed"
     """What differs between the users of a group: who she is (`persona`, and with it all she says),
@@ -105,7 +105,7 @@ class EvalSpec(Spec):
 
     split: Id = "held_out"
     """Tasks to evaluate on."""
-    episodes: Positive = 400
+    episodes: Planned = 400
     """Dialogues per evaluation: one of each task, and then a further one."""
     trials: Trials = 1
     """How often each of these is played, with draws of its own; success is the mean over all, and pass^k is

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.spec.base import Id, OneOf, Spec
+from muarl.spec.base import Id, OneOf, Planned, Spec
 from muarl.spec.chat_agent import LlmAgentSpec
 from muarl.spec.engine import EmbeddedSpec, EngineSpec
 from muarl.spec.grid import ExpertSpec
 from muarl.spec.model import PolicyModelSpec, TinyModelSpec
-from muarl.spec.run import EvalSpec, Positive, RolloutSpec, RunSpec, Seed, follow
+from muarl.spec.run import EvalSpec, RolloutSpec, RunSpec, Seed, follow
 from muarl.spec.select import SelectSpec
 from muarl.spec.user import ScriptedUserSpec, UserSpec
 from muarl.spec.user_model import UserModelSpec
@@ -44,7 +44,7 @@ class SynthSpec(Spec):
     """Who plays the agent."""
     split: Id = "train"
     """Tasks to play."""
-    dialogues: Positive = 400
+    dialogues: Planned = 400
     """How many are made; each task in turn, as often as it takes."""
     seed: Seed = 0
     """Every random choice follows from it."""

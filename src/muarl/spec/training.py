@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.spec.base import Id, OneOrName, Spec
+from muarl.spec.base import Id, OneOrName, Planned, Spec
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -56,7 +56,7 @@ class ValidationSpec(Spec):
     """Tasks, disjoint from those that are trained on and those of `eval`."""
     every: Positive = 5
     """Iterations between two evaluations; the first is before the first iteration, one is at the end."""
-    episodes: Positive = 100
+    episodes: Planned = 100
     """Dialogues per evaluation: one of each task, and then a further one."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the policy; 0 is greedy."""
