@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from muarl.domain import content
 from muarl.domain.base_world import base_world
+from muarl.domain.expert import Agent, expert_of
 from muarl.domain.servers import agent_server, device_server
 from muarl.domain.sync import Sync, synchronisation
 from muarl.domain.task_worlds import first_world, make_gold_calls
 from muarl.domain.tasks import TaskSource
 from muarl.environments import Environments, EnvironmentUser, Sides, environments_of
-from muarl.errors import SpecError
 from muarl.messages import Message, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
@@ -31,14 +31,6 @@ from muarl.user import User
 from muarl.user.build import UnfitUser, Users
 from muarl.user.speaker import Speaker
 from muarl.world import World
-
-
-class Agent(Protocol):
-    """A rule-based agent, such as a domain's expert; lives for one dialogue."""
-
-    def act(self, history: Sequence[Message]) -> Message:
-        """The next assistant message, given the conversation so far."""
-        ...
 
 
 class Domain:
@@ -383,19 +375,7 @@ class Domain:
         Raises:
             SpecError: The domain has none, or it does not know a habit.
         """
-        if self.spec.expert is None:
-            message = (
-                "expert dialogues are needed (for a cold start, for the tokenizer of a tiny model), "
-                "and the domain names no expert; name one under `expert`"
-            )
-            raise self._problem((), message)
-        agent: Agent = self.python.call(
-            self.spec.expert, ("expert",), task, dict(imperfections), rng
-        )
-        return agent
-
-    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
-        return SpecError([self.located.problem(loc, message)])
+        return expert_of(self.located, self.python, task, imperfections, rng)
 
     def anew(self) -> Domain:
         """The same domain, loaded once more: what servers share is bound to the event loop they are used in."""
