@@ -255,7 +255,7 @@ class LedDialogue(Dialogue):
             )
         if text != turn.message.content:
             turn.told = text
-        turn.reply = await self._her(partial(self._user.reply, text))
+        turn.reply = await self._user_says(partial(self._user.reply, text))
         if turn.reply.stop:
             left = turn.reply.act == "abandon"
             self._end(Outcome.ABANDONED if left else Outcome.COMPLETED)
@@ -298,7 +298,7 @@ class LedDialogue(Dialogue):
 
     def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
         episode = super()._episode(outcome, error)
-        if not self._elsewhere:
+        if not self._is_behind_endpoint:
             episode.samples = self._threads.samples
             episode.forks = self._threads.forks
         episode.notes = self._notes
