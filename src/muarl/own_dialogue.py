@@ -70,7 +70,7 @@ class LedDialogue(Dialogue):
         """Tools that the agent is shown now."""
         return tuple(self._log.tools)
 
-    async def _go_on(self, session: ToolSession, offer: Offer) -> Outcome:
+    async def _take_turns(self, session: ToolSession, offer: Offer) -> Outcome:
         if self._log.opening.stop:
             return Outcome.ABANDONED
         self._session, self._offer = session, offer
