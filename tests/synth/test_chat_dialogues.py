@@ -121,8 +121,8 @@ def test_a_folder_that_was_not_verified_has_no_dialogues_to_export(
 ) -> None:
     (made / "verdicts.jsonl").unlink()
     done = muarl("export", made, "--what", "dialogues", "--out", "rows.jsonl")
-    done.refuses(1, "its dialogues were not verified. Make some with: muarl synth")
-    muarl("export", made, made, "--what", "dialogues", "--out", "x").refuses(1, "reads one folder")
+    done.refuses(2, "its dialogues were not verified. Make some with: muarl synth")
+    muarl("export", made, made, "--what", "dialogues", "--out", "x").refuses(2, "reads one folder")
 
 
 def lines_of(*dialogues: Any) -> Path:
