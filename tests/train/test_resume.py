@@ -224,6 +224,22 @@ def test_a_run_does_not_go_on_from_other_weights_than_grpo_began_with_L9(
         carry_out(run_file, tmp_path / "run", resume=True)
 
 
+def test_a_run_does_not_go_on_from_a_checkpoint_of_another_run_L9(
+    whole: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    run_file, _ = whole
+    other = write_run(tmp_path, cold_start=COLD, seed=9)
+    break_off(other, tmp_path / "other", "GRPO", 1)
+    shutil.copytree(run_file.parent / "whole", tmp_path / "run")
+    # From the same weights, so that nothing else tells them apart.
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    shutil.copytree(tmp_path / "other" / "checkpoint", tmp_path / "run" / "checkpoint")
+    shutil.rmtree(tmp_path / "run" / "cold_start")
+    shutil.copytree(tmp_path / "other" / "cold_start", tmp_path / "run" / "cold_start")
+    with pytest.raises(RecordError, match=r"learned from other groups than .*batches\.jsonl says"):
+        carry_out(run_file, tmp_path / "run", resume=True)
+
+
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
     run_file = write_run(tmp_path, model=ready_model())
     break_off(run_file, tmp_path / "out", "floor", 2)
