@@ -2,6 +2,9 @@
 
 MuarlError
 ├── SpecError              your file: every problem with path:line:column and what to do
+├── UsageError             what was typed: it names nothing that there is, or does not go together
+│   ├── NoRunError         a folder that is none of a run (a RecordError as well)
+│   └── NoModelError       a folder that holds no model (a SetupError as well)
 ├── SetupError             your machine: a missing extra, no endpoint; ends with a command
 │   └── PluginError        a plug-in that no package provides, two provide, or that is broken
 ├── EpisodeError           recorded on the episode as data; never cancels a sibling
@@ -119,6 +122,16 @@ class SetupError(MuarlError):
     """The machine lacks something; the message ends with the command that mends it."""
 
 
+class UsageError(MuarlError):
+    """What was asked for names nothing that there is, or does not go together."""
+
+    exit_code = 2
+
+
+class NoModelError(UsageError, SetupError):
+    """A folder that was named holds no model."""
+
+
 class PluginError(SetupError):
     """A plug-in cannot be had: nobody provides it, two packages do, or whoever does is broken."""
 
@@ -179,6 +192,10 @@ class EpisodeTimeout(EpisodeError):
 
 class RecordError(MuarlError):
     """A record on disk cannot be read or written."""
+
+
+class NoRunError(UsageError, RecordError):
+    """A folder that was named is none of a run, or of none that has what is asked for."""
 
 
 class FaultRateError(MuarlError):

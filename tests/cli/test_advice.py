@@ -103,5 +103,5 @@ def test_what_would_be_refused_next_is_not_advised(
     if "RUN" in command:
         assert muarl("rollout", run_file, "--expert", "--episodes", 2, "--out", "RUN").code == 0
     Path("taken").mkdir() if made == "folder" else Path("taken").touch()
-    code = 2 if command.startswith("init") else 1
+    code = 2 if command.startswith("init") or "--run" in command else 1
     muarl(*command.split()).refuses(code, says)

@@ -367,13 +367,13 @@ def test_an_endpoint_without_url_or_key_is_refused_before_the_run(
 def test_a_model_folder_that_is_none(muarl: InProcess, run_file: Path, out: Path) -> None:
     for verb in ("eval", "rollout"):
         ending = muarl(verb, run_file, "--model", run_file.parent, "--out", out)
-        ending.refuses(1, f"muarl: no model in {run_file.parent}: expected", "muarl train RUN.yaml")
+        ending.refuses(2, f"muarl: no model in {run_file.parent}: expected", "muarl train RUN.yaml")
         assert not out.exists()
     spoil(run_file, "  tiny: {", "  path: . #{")
     told = ["rollout={max_tokens: 64, context_tokens: 1024}", "grpo.lr=1e-3"]
     settings = [word for setting in told for word in ("--set", setting)]
     ending = muarl("train", run_file, *settings, "--out", out)
-    ending.refuses(1, "no model in", "expected")
+    ending.refuses(2, "no model in", "expected")
     assert not out.exists()
 
 
@@ -435,8 +435,8 @@ def test_an_old_run_outlives_a_new_one_that_cannot_start(
 
 
 def test_a_report_of_what_is_no_run(muarl: InProcess, tmp_path: Path, out: Path) -> None:
-    muarl("report", out).refuses(1, f"muarl: {out}: no such run folder")
-    muarl("report", tmp_path).refuses(1, "spec.resolved.yaml: missing")
+    muarl("report", out).refuses(2, f"muarl: {out}: no such run folder")
+    muarl("report", tmp_path).refuses(2, "spec.resolved.yaml: missing")
 
 
 def test_what_was_finished_before_a_failure_is_kept_and_taken_up(

@@ -169,7 +169,7 @@ def test_wrong_usage_and_what_is_no_run(muarl: InProcess, tmp_path: Path, out: P
         ending = muarl("export", *arguments)
         assert ending.code == 2
         assert says in ending.lines[-1]
-    muarl("export", out, "--out", tmp_path / "x").refuses(1, f"{out}: no episodes.journal in it")
+    muarl("export", out, "--out", tmp_path / "x").refuses(2, f"{out}: no such run folder")
 
 
 @pytest.mark.parametrize(("library", "form"), [("pyarrow", "parquet"), ("datasets", "hf")])

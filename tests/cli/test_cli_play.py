@@ -89,8 +89,7 @@ def test_the_same_seed_draws_the_same_task_and_user(play: Play) -> None:
     ],
 )
 def test_what_is_not_there_is_named(play: Play, arguments: list[str], words: list[str]) -> None:
-    code = 1 if "--run" in arguments else 2
-    play(*arguments, lines="").refuses(code, *words)
+    play(*arguments, lines="").refuses(2, *words)
 
 
 def test_without_an_expert_she_is_told_whom_else_to_talk_with(play: Play) -> None:

@@ -122,7 +122,7 @@ def test_a_rollout_is_taken_up_only_as_it_was_planned(
 
 def test_there_must_be_a_rollout_to_resume(muarl: InProcess, run_file: Path, out: Path) -> None:
     ending = muarl("rollout", run_file, "--expert", "--out", out, "--resume")
-    ending.refuses(1, f"{out} holds no run to resume; leave --resume out to start one")
+    ending.refuses(2, f"{out} holds no run to resume; leave --resume out to start one")
     out.mkdir()
     for name in ("versions.json", "plan.json", "spec.resolved.yaml.new"):
         (out / name).write_text("")  # as a rollout leaves it that was killed at its very start

@@ -132,7 +132,7 @@ def test_a_phase_can_be_chosen(muarl: InProcess, rollout: Path) -> None:
     assert json.loads(only.out)["phases"][0]["n"] == 6
     assert journal(Path(f"{rollout}-scored")) == episodes
     ending = muarl("replay", rollout, "--phase", "rolout")
-    ending.refuses(1, "no episode is of phase 'rolout'; did you mean 'rollout'?")
+    ending.refuses(2, "no episode is of phase 'rolout'; did you mean 'rollout'?")
 
 
 def test_each_difference_is_one_line(muarl: InProcess, rollout: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_file_of_predicates_that_is_not_there(
 @pytest.mark.parametrize("verb", ["score", "replay"])
 def test_what_is_no_run(verb: str, muarl: InProcess, tmp_path: Path, run_file: Path) -> None:
     nowhere = tmp_path / "nowhere"
-    muarl(verb, nowhere).refuses(1, f"{nowhere}: no episodes.journal in it; expected the folder")
+    muarl(verb, nowhere).refuses(2, f"{nowhere}: no such run folder")
     nowhere.mkdir()
     JournalWriter(nowhere / "episodes.journal").__enter__().__exit__(None, None, None)
     muarl(verb, nowhere).refuses(1, f"{nowhere}: no episode is finished")

@@ -77,7 +77,7 @@ def test_other_goals_of_the_folder_can_be_named(muarl: InProcess, folder: Path) 
     [
         (["--split", "trian"], 2, "there is no split 'trian'; splits: train"),
         (["--goals", "goals.py:more"], 2, "has no 'more'"),
-        (["--llm", "http://127.0.0.1:1/v1"], 1, "--llm and --model go together"),
+        (["--llm", "http://127.0.0.1:1/v1"], 2, "--llm and --model go together"),
     ],
 )
 def test_what_is_not_there_is_named(

@@ -120,15 +120,16 @@ def test_a_run_that_is_silent_is_said_to_be(folder: Path, monkeypatch: pytest.Mo
     assert seen.silent_s
 
 
-@pytest.mark.parametrize("content", [None, b"{", b"[]", b"\xff"])
-def test_a_folder_that_says_nothing_is_refused(
-    muarl: InProcess, tmp_path: Path, content: bytes | None
+def test_a_folder_that_says_nothing_is_refused(muarl: InProcess, tmp_path: Path) -> None:
+    muarl("top", tmp_path).refuses(2, "nothing there says where a run stands")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+def test_what_says_where_a_run_stands_is_called_damaged_if_it_is(
+    muarl: InProcess, tmp_path: Path, content: bytes
 ) -> None:
-    if content is not None:
-        (tmp_path / FILE).write_bytes(content)
-    said = muarl("top", str(tmp_path))
-    assert said.code == 1
-    assert "nothing there says where a run stands" in said.lines[-1]
+    (tmp_path / FILE).write_bytes(content)
+    muarl("top", tmp_path).refuses(1, f"{tmp_path / FILE}: damaged: ", "muarl report")
 
 
 def test_while_a_file_is_torn_what_it_said_before_stands(folder: Path, tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_file_nested_without_end_is_as_any_damaged_one(
         file.write(NESTED)
     shown = muarl("top", other, "--once")
     if name == FILE:
-        assert "nothing there says where a run stands" in shown.lines[-1]
+        assert f"{other / FILE}: damaged: " in shown.lines[-1]
     else:
         assert "GRPO" in shown.out
 

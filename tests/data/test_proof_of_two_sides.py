@@ -90,6 +90,26 @@ async def test_a_deed_that_nobody_can_ask_for_is_found(tmp_path: Path) -> None:
     ) in found
 
 
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("{tool: set_airplan}", "unknown tool 'set_airplan'; did you mean 'set_airplane'?"),
+        (
+            "{tool: set_airplane, arguments: {onn: true}}",
+            "unknown argument 'onn'; did you mean 'on'? (of tool 'set_airplane')",
+        ),
+    ],
+)
+async def test_an_action_without_a_tool_of_hers_is_found_though_no_gold_call_is_it(
+    tmp_path: Path, action: str, why: str
+) -> None:
+    """The domain was called sound, and asked for it she read out an error of her tool."""
+    asked = WHOLE.replace('    "do:land"', '    "do:fly": ["turn it on"]\n    "do:land"')
+    found = await proof(tmp_path, asked.replace("    land: {", f"    fly: {action}\n    land: {{"))
+    assert said(found) == [f"names {why}"]
+    assert found.findings[0].problem.line == 25
+
+
 async def test_a_tool_of_hers_that_is_no_read_and_none_of_use_are_found(tmp_path: Path) -> None:
     hidden = WHOLE.replace("  writes: [set_airplane]\n", "  writes: []\n")
     found = said(await proof(tmp_path, hidden))

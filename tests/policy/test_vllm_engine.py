@@ -15,8 +15,8 @@ from tiny_weights import (
     Weights,
     ask,
     ask_all,
-    check_versions,
     require_vllm_or_skip,
+    sync_in_flight,
     talking,
 )
 
@@ -35,7 +35,7 @@ def anyio_backend() -> str:
 def weights(tmp_path_factory: pytest.TempPathFactory) -> list[Weights]:
     require_vllm_or_skip()
     folder = tmp_path_factory.mktemp("models")
-    return [Weights(folder, seed) for seed in range(4)]
+    return [Weights(folder, seed) for seed in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -196,14 +196,7 @@ async def test_three_syncs_move_the_version_and_the_logprobs(
 async def test_a_message_in_flight_goes_on_under_the_new_weights(
     policy: VllmPolicy, weights: list[Weights]
 ) -> None:
-    old, new = weights[3], weights[0]
-    async with talking(policy, 4) as talk:
-        await talk.first_message.wait()
-        await policy.load_weights(new.folder, 4, new.probe())
-        talk.is_over = True
-    for out in talk.messages:
-        check_versions(out, {3: old, 4: new})
-    assert any(out.switches for out in talk.messages), "no message was in flight at the sync"
+    await sync_in_flight(policy, {3: weights[3]}, [weights[0], *weights[4:]])
 
 
 async def test_weights_that_do_not_answer_as_the_trainer_says_are_refused(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import pytest
@@ -32,6 +32,12 @@ def require_vllm_or_skip() -> None:
         if os.environ.get("MUARL_REQUIRE_VLLM") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+class Synced(Policy, Protocol):
+    """A policy that takes new weights while it samples."""
+
+    async def load_weights(self, weights_dir: Path, version: int, probe: LogprobProbe) -> float: ...
 
 
 class Weights:
@@ -126,6 +132,32 @@ async def talking(policy: Policy, talkers: int) -> AsyncIterator[Talk]:
         for number in range(talkers):
             tasks.start_soon(one, number)
         yield talk
+
+
+async def sync_in_flight(policy: Synced, held: dict[int, Weights], later: list[Weights]) -> None:
+    """Sync while messages are sampled, until one of them began under the weights before.
+
+    A machine that starves this process may have answered all of them before the sync reaches it, so
+    there are several tries.
+
+    Args:
+        policy: To be synced.
+        held: By version, the weights that it has; those it gets are added.
+        later: What it gets, one at a try.
+    """
+    probes = [each.probe() for each in later]  # not while messages wait to be read
+    for new, probe in zip(later, probes, strict=True):
+        version = max(held) + 1
+        async with talking(policy, 4) as talk:
+            await talk.first_message.wait()
+            await policy.load_weights(new.folder, version, probe)
+            talk.is_over = True
+        held[version] = new
+        for out in talk.messages:
+            check_versions(out, held)
+        if any(out.switches for out in talk.messages):
+            return
+    pytest.fail(f"no message was in flight at any of {len(later)} syncs")
 
 
 def check_versions(out: Generation, weights: dict[int, Weights]) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from synthetic_run import make_run
 
 from muarl.cli import report as report_verb
-from muarl.errors import MuarlError, RecordError, SetupError
+from muarl.errors import MuarlError, RecordError, UsageError
 from muarl.report import write_report
 from muarl.report.inline import inline_json
 from muarl.report.page import about
@@ -206,9 +206,9 @@ def test_several_runs_are_told_apart_and_so_are_their_settings(run, tmp_path):
 
 
 def test_several_runs_need_a_place_and_one_run_is_not_two(run, tmp_path):
-    with pytest.raises(SetupError, match="add --out FILE"):
+    with pytest.raises(UsageError, match="add --out FILE"):
         write_report([run, run])
-    with pytest.raises(RecordError, match="given twice"):
+    with pytest.raises(UsageError, match="given twice"):
         write_report([run, run], tmp_path / "twice.html")
 
 

@@ -348,7 +348,7 @@ def test_on_trio_it_says_why_not(run):
 
 
 def test_a_folder_that_is_no_run_and_a_port_that_is_taken_are_told(run, tmp_path, capsys):
-    assert main(["view", str(tmp_path / "nowhere")]) == 1
+    assert main(["view", str(tmp_path / "nowhere")]) == 2
     assert "no such run folder" in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

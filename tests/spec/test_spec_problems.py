@@ -54,6 +54,19 @@ def test_sound_files_load(folder: Path) -> None:
         ),
         ("domain", "id: shop\n", "", "1:1: missing field 'id'"),
         ("domain", "    style: plain\n", "    weight: 1\n", "16:5: missing field 'style'"),
+        # Their sum was no number, and drawing one of them a traceback.
+        (
+            "domain",
+            "    style: plain\n",
+            "    style: plain\n    weight: 1e308\n",
+            "17:13: 'weight' must be at most 1e+09, got 1e+308",
+        ),
+        (
+            "run",
+            "grpo: {iterations: 3}",
+            "user: {pool: {a: {weight: 1e308, user: {scripted: {}}}}}",
+            "4:27: 'weight' must be at most 1e+09, got 1e+308",
+        ),
         ("tasks", "    goal: Cancel W1.\n", "", "4:5: missing field 'goal'"),
         (
             "run",

@@ -279,6 +279,35 @@ def test_without_a_device_there_is_none_to_change(tmp_path: Path) -> None:
     ]
 
 
+ACTION = """\
+device:
+  tools:
+    sql:
+      shelf:
+        {description: Look., parameters: {book: {}}, query: SELECT state FROM books WHERE id = :book}
+user:
+  understands: {"do:look": [look]}
+  actions: {look: {tool: shelf, arguments: {book: B1}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("tool: shelf", "tool: shelv", "42:26: unknown tool 'shelv'; did you mean 'shelf'?"),
+        ("{book: B1", "{bok: B1", "42:45: unknown argument 'bok'; did you mean 'book'? (of tool"),
+    ],
+)
+def test_an_action_without_a_tool_of_hers_is_a_problem_of_the_file(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    spoil(tmp_path / "domain.yaml", "tasks: {files", f"{ACTION}tasks: {{files")
+    load_domain_spec(tmp_path)
+    spoil(tmp_path / "domain.yaml", old, new)
+    (problem,) = problems(tmp_path)
+    assert said in problem
+
+
 def test_a_table_named_as_the_device_is_refused_where_it_is_created(phone: Path) -> None:
     """The device silently took its place."""
     where = "'device' is where `device.world` lies in the world; name this table otherwise"

@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
-from short_run import ready_model, write_run
+from short_run import SHORT, ready_model, write_run
 
-from muarl.errors import TrainError
+from muarl.errors import SetupError, TrainError
 from muarl.scheduler.rounds import StopSignal
 from muarl.spec import load_run
 from muarl.train.loop import train
@@ -73,3 +73,35 @@ def test_many_epochs_are_warned_of(tmp_path: Path) -> None:
     assert [line["step"] for line in lines] == [10, 20]
     assert "held_out_loss" not in lines[-1]
     assert any("can lower what reinforcement learning reaches" in text for text in said)
+
+
+@pytest.mark.parametrize("whose", ["policy", "user"])
+def test_a_sampler_without_memory_is_refused_before_anything_is_trained(
+    tmp_path: Path, whose: str
+) -> None:
+    more: dict[str, Any] = {}
+    rollout = {**SHORT["rollout"], "context_tokens": 1000}
+    if whose == "policy":
+        rollout["concurrency"] = 10**9
+    else:
+        rollout["concurrency"] = 10**5
+        more["user_model"] = {"model": ready_model(), "context_tokens": 10**9}
+        more["user"] = {"model": {}}
+    run_file = write_run(
+        tmp_path,
+        cold_start={"steps": 20, "episodes": 12, "lr": 8e-3},
+        rollout=rollout,
+        model=ready_model(),
+        **more,
+    )
+    located = load_run(run_file)
+    out = RunFolder.create(tmp_path / "out", located.spec, resume=False, overwrite=False)
+
+    async def main() -> None:
+        await train(located, out, Silent(), StopSignal())
+
+    with pytest.raises(SetupError, match=r"rollout\.concurrency"):
+        anyio.run(main)
+    assert list(out.lines()) == []
+    assert not out.checkpoint.exists()
+    assert not out.user_checkpoint.exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muarl.errors import RecordError, SetupError, SpecError
+from muarl.errors import NoRunError, RecordError, SetupError, SpecError
 from muarl.record import JournalWriter
 from muarl.spec import RunSpec, load_spec
 from muarl.train.run_folder import RunFolder, versions, write_text
@@ -143,7 +143,7 @@ def test_a_resolved_spec_that_was_spoiled_is_named(tmp_path: Path) -> None:
 
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="holds no run to resume; leave --resume out"):
+    with pytest.raises(NoRunError, match="holds no run to resume; leave --resume out"):
         create(tmp_path / "run", resume=True)
     assert not (tmp_path / "run").exists()
 
@@ -250,7 +250,7 @@ def test_from_its_first_moment_on_a_run_has_its_folder_for_itself(
 
 def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
     with (
-        pytest.raises(SetupError, match="no run to resume"),
+        pytest.raises(NoRunError, match="no run to resume"),
         RunFolder.opened(tmp_path / "run", spec(), resume=True, overwrite=False),
     ):
         pytest.fail("there is nothing to resume")

@@ -57,15 +57,15 @@ USAGE = 2
 """Exit code of wrong usage; an error's own is its `exit_code`."""
 
 EXIT_CODES = """\
-exit codes: 0 good, 1 a run failed or a check found something, 2 wrong spec or usage,
-130 interrupted."""
+exit codes: 0 good; 1 a run failed, a check found something, or what is there was not replaced;
+2 wrong spec or usage, such as a folder that is no run; 130 interrupted."""
 
 _MAX_ARGUMENT = 4096
 """Characters; no path is longer, and no setting need be."""
 _SHOWN = 60
 
-_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
-"""What the system says of arguments that name no file because they cannot."""
+_NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
+"""What the system says of arguments that name no file because they cannot, or none that may be read."""
 
 _EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "numpy"), "train"),

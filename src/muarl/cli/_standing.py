@@ -20,6 +20,7 @@ import msgspec
 
 from muarl.cli._printable import in_one_line, printable
 from muarl.cli._status import brief, status_lines
+from muarl.errors import NoRunError, RecordError
 from muarl.observe import Counters
 
 FILE = "now.json"
@@ -174,9 +175,31 @@ def written(course: Course, folder: Path) -> Iterator[None]:
 def read_standing(folder: Path) -> Standing | None:
     """What a run's folder says of where it stands; None where it says nothing that can be read."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Standing)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return require_standing(folder)
+    except RecordError:
         return None
+
+
+def require_standing(folder: Path) -> Standing:
+    """Likewise, where it has to say something.
+
+    Raises:
+        NoRunError: The folder says nothing of it.
+        RecordError: What it says is damaged.
+    """
+    path = folder / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Standing)
+    except (FileNotFoundError, NotADirectoryError) as missing:
+        raise NoRunError(
+            f"{folder}: nothing there says where a run stands: expected the folder of a run that "
+            "`muarl train`, `rollout`, `eval` or `synth` is writing, or has written"
+        ) from missing
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(
+            f"{path}: damaged: expected where a run stands ({error}). A run that goes on writes it anew "
+            "each second; of one that has ended the rest can be read: muarl report"
+        ) from error
 
 
 def _words(figures: dict[str, Any]) -> str:

@@ -9,12 +9,15 @@ from pathlib import Path
 import anyio
 
 from muarl.cli._torn import tell_torn
-from muarl.errors import RecordError, SetupError, did_you_mean
+from muarl.errors import RecordError, SetupError, UsageError, did_you_mean
 from muarl.record import StoredEpisodes
+from muarl.record.odd_files import refuse_no_run
 from muarl.spec import Located, RewardFile, RunSpec, load_spec
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
 from muarl.suite import AnyDomain, load_any_domain
+
+JOURNAL = "episodes.journal"
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -48,12 +51,12 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
     """The episodes to read.
 
     Raises:
-        RecordError: A folder holds no journal, there is no such phase, or nothing to read.
+        UsageError: A folder holds no journal, or there is no such phase.
+        RecordError: There is nothing to read.
     """
     journals = _journals(args.runs)
-    for run, journal in zip(args.runs, journals, strict=True):
-        if not journal.is_file():
-            raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
+    for run in args.runs:
+        refuse_no_run(run, JOURNAL)
         tell_torn(run)
     stored = StoredEpisodes(journals)
     phases = {head.key.phase for head in stored.heads()}
@@ -62,7 +65,7 @@ def stored_episodes(args: argparse.Namespace) -> StoredEpisodes:
     for phase in args.phase:
         if phase not in phases:
             hint = did_you_mean(phase, phases) or f"; phases: {', '.join(sorted(phases))}"
-            raise RecordError(f"no episode is of phase {phase!r}{hint}")
+            raise UsageError(f"no episode is of phase {phase!r}{hint}")
     return StoredEpisodes(journals, args.phase) if args.phase else stored
 
 
@@ -73,7 +76,7 @@ def files_of(runs: Iterable[Path]) -> list[Path]:
 
 
 def _journals(runs: Iterable[Path]) -> list[Path]:
-    return [run / "episodes.journal" for run in runs]
+    return [run / JOURNAL for run in runs]
 
 
 def spec_of(run: Path) -> Located[RunSpec]:

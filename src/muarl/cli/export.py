@@ -26,7 +26,7 @@ from muarl.cli._arguments import finite
 from muarl.cli._stored import add_runs, files_of, spec_of, stored_episodes
 from muarl.data.export.for_trainers import prompt_rows, trl_rows
 from muarl.data.export.rows import Row, advantages, episode_rows, sample_rows
-from muarl.errors import SetupError
+from muarl.errors import UsageError
 from muarl.record import Episode, EpisodeKey, StoredEpisodes
 from muarl.record.placing import placed
 from muarl.spec.grpo import Baseline
@@ -113,16 +113,16 @@ def _export_inspect(args: argparse.Namespace, episodes: StoredEpisodes) -> int:
     """Write one phase as a log of inspect_ai.
 
     Raises:
-        SetupError: Another form was asked for, or there are several phases to choose from.
+        UsageError: Another form was asked for, or there are several phases to choose from.
     """
     from muarl.data.export.inspect_log import inspect_header, inspect_samples, write_inspect
 
     if args.format != "jsonl" or args.min_reward is not None:
-        raise SetupError("a log of inspect_ai is one JSON file of all episodes of a phase")
+        raise UsageError("a log of inspect_ai is one JSON file of all episodes of a phase")
     heads = list(episodes.heads())
     phases = sorted({head.key.phase for head in heads})
     if len(phases) > 1:
-        raise SetupError(
+        raise UsageError(
             f"a log of inspect_ai is of one model: choose with --phase; phases: {', '.join(phases)}"
         )
     elsewhere = next((episode.elsewhere for episode in episodes), "")
@@ -150,7 +150,7 @@ def _dialogues(args: argparse.Namespace, chosen: _Chosen) -> Iterator[Row]:
     """Rows of one synthesis' folder.
 
     Raises:
-        SetupError: Several folders were given.
+        UsageError: Several folders were given.
         RecordError: The folder holds no verdicts.
     """
     from muarl.spec import SynthSpec, load_spec
@@ -158,7 +158,7 @@ def _dialogues(args: argparse.Namespace, chosen: _Chosen) -> Iterator[Row]:
     from muarl.synth.verdicts import read_verdicts
 
     if len(args.runs) > 1:
-        raise SetupError(
+        raise UsageError(
             "--what dialogues reads one folder, which says how its dialogues were made"
         )
     (run,) = args.runs

@@ -16,7 +16,7 @@ from typing import Any
 
 from muarl.cli._answer import answer
 from muarl.cli._telling import remark
-from muarl.errors import SetupError
+from muarl.errors import SetupError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """Write a folder for each domain, and say what was left out.
 
     Raises:
+        UsageError: There is no copy, or the benchmark has not what was asked for.
         SetupError: The copy lacks something, or is of another version; or nothing can be written.
     """
     try:
@@ -105,17 +106,17 @@ def _import(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from muarl.compat.tau.writing import write
 
     if not args.source.is_dir():
-        raise SetupError(f"there is no folder {args.source}; --from names your copy")
+        raise UsageError(f"there is no folder {args.source}; --from names your copy")
     _refuse_unfit(args)
     if args.benchmark in ("acebench", "bfcl"):
         yield from _import_acebench(args) if args.benchmark == "acebench" else _import_bfcl(args)
         return
     if (args.judge_model is None) != (args.judge_url is None):
-        raise SetupError("--judge-model and --judge-url go together")
+        raise UsageError("--judge-model and --judge-url go together")
     if args.benchmark == "tau1":
         chosen = args.domains or TAU1_DOMAINS
         if other := [name for name in chosen if name not in TAU1_DOMAINS]:
-            raise SetupError(f"tau-bench has no {other[0]}; it has {' and '.join(TAU1_DOMAINS)}")
+            raise UsageError(f"tau-bench has no {other[0]}; it has {' and '.join(TAU1_DOMAINS)}")
         domains = imported_tau1(args.source, domains=chosen, accept_unknown=args.accept_unknown)
     else:
         judge = None
@@ -161,17 +162,17 @@ _VERSIONS = {"tau2": ("v0.2.0", "HEAD"), "bfcl": ("V3", "V4")}
 def _refuse_unfit(args: argparse.Namespace) -> None:
     """Options that the benchmark has not."""
     if args.domains and args.benchmark in ("acebench", "bfcl"):
-        raise SetupError(
+        raise UsageError(
             f"{args.benchmark} has no --domain: its domains are made of what tasks have in common"
         )
     known = _VERSIONS.get(args.benchmark, ())
     if args.version is not None and args.version not in known:
-        raise SetupError(
+        raise UsageError(
             f"{args.benchmark} has no version {args.version!r} to choose"
             + (f"; versions: {' and '.join(known)}" if known else "")
         )
     if args.official_checker and args.benchmark != "bfcl":
-        raise SetupError("--official-checker is for bfcl")
+        raise UsageError("--official-checker is for bfcl")
 
 
 def _import_bfcl(args: argparse.Namespace) -> Iterator[dict[str, Any]]:

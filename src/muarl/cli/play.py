@@ -19,7 +19,7 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
 from muarl.cli._telling import remark
 from muarl.cli._which import all_tasks, task_of, unknown, wrong
-from muarl.errors import SetupError
+from muarl.errors import NoRunError
 from muarl.spec import load_run
 from muarl.spec.run import RolloutSpec, RunSpec
 from muarl.spec.user import modelless_user
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         SpecError: There is no such domain, task or persona, or nobody to talk with.
-        SetupError: The run cannot be used.
+        NoRunError: There is no such run.
     """
     import anyio
 
@@ -120,7 +120,7 @@ def _spec_of(folder: Path | None) -> Located[RunSpec] | None:
     if not path.is_file():
         way = "name the folder of one" if folder.exists() else "make one with: muarl train RUN.yaml"
         where = "" if folder.exists() else f" --out {folder}"
-        raise SetupError(f"no run in {folder}: {way}{where}")
+        raise NoRunError(f"no run in {folder}: {way}{where}")
     return load_run(path)
 
 

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 
 from muarl.cli._answer import answer
+from muarl.cli._telling import remark
 from muarl.cli._torn import tell_torn
 from muarl.report import write_report
 
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is."""
     for run in args.runs:
         tell_torn(run)
-    page = write_report(args.runs, args.out, overwrite=args.overwrite)
+    page = write_report(args.runs, args.out, overwrite=args.overwrite, on_notice=remark)
     answer(
         json.dumps({"report": str(page), "runs": list(map(str, args.runs))}) if args.json else page
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.cli._answer import answer
 from muarl.cli._arguments import positive, seed
 from muarl.cli._telling import tell
-from muarl.errors import SetupError
+from muarl.errors import UsageError
 from muarl.spec import TasksFile, dump_spec
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make them, write them, and say what became of all that was drawn."""
     if (args.llm is None) != (args.model is None):
-        raise SetupError("--llm and --model go together")
+        raise UsageError("--llm and --model go together")
     from muarl.domain import load_domain
     from muarl.record.placing import placed
     from muarl.record.saving import saving

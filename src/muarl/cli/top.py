@@ -22,7 +22,7 @@ from rich.text import Text
 from muarl.cli._answer import answer, lent_stdout
 from muarl.cli._display import LiveView, drawn
 from muarl.cli._printable import printable
-from muarl.cli._standing import Standing, read_standing
+from muarl.cli._standing import Standing, read_standing, require_standing
 from muarl.cli._telling import redraws
 from muarl.errors import RecordError
 
@@ -76,7 +76,8 @@ class Watched:
         folder: Of the run.
 
     Raises:
-        RecordError: No run that can be watched was begun there.
+        NoRunError: No run that can be watched was begun there.
+        RecordError: A file of it is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,13 +86,7 @@ class Watched:
 
         self._folder = RunFolder(folder)
         refuse_odd_files(folder)
-        found = read_standing(folder)
-        if found is None:
-            raise RecordError(
-                f"{folder}: nothing there says where a run stands: expected the folder of a run that "
-                "`muarl train`, `rollout`, `eval` or `synth` is writing, or has written"
-            )
-        self._last = found
+        self._last = require_standing(folder)
 
     @property
     def standing(self) -> Standing:

@@ -20,7 +20,7 @@ from muarl.cli._answer import answer
 from muarl.cli._arguments import seed
 from muarl.cli._printable import in_one_line
 from muarl.cli._stored import domain_of, stored_episodes
-from muarl.errors import RecordError, SetupError
+from muarl.errors import RecordError, UsageError
 from muarl.evaluate.statistics import Interval
 from muarl.measure.catalogue import CATALOGUE, METRICS
 from muarl.measure.corpus import Corpus, describe
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         RecordError: A corpus cannot be read, or holds nothing.
-        SetupError: Two corpora have one name.
+        UsageError: Two corpora have one name.
     """
     reference = None if args.reference is None else _read(args.reference, args)
     columns = {
@@ -95,7 +95,7 @@ def _columns(args: argparse.Namespace) -> dict[str, list[Transcript]]:
         transcripts = _read(path, args)
         if args.by == "corpus":
             if _name(path) in found:
-                raise SetupError(
+                raise UsageError(
                     f"two corpora are called {_name(path)!r}; measure them one by one, or rename one"
                 )
             found[_name(path)] = transcripts

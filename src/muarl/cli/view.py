@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C.
 
     Raises:
-        RecordError: The folder is no run.
+        NoRunError: The folder is no run.
         SetupError: The port is taken.
     """
     import anyio

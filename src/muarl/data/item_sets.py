@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.domain import load_domain
-from muarl.errors import SetupError
+from muarl.errors import SetupError, UsageError
 from muarl.overlap import Item, of_record, of_task, of_text
 from muarl.record import Episode, read_journal
 from muarl.spec import load_tasks_file
@@ -30,7 +30,8 @@ def items_of(name: str) -> list[Item]:
         name: Its path; with `:SPLIT` behind it, one split of a domain's tasks or of a file of tasks.
 
     Raises:
-        SetupError: There is no such set, or it holds nothing that could be compared.
+        UsageError: There is no such set.
+        SetupError: It cannot be read, or holds nothing that could be compared.
         SpecError: A domain or a file of tasks is not sound.
         RecordError: A journal is damaged.
     """
@@ -39,7 +40,7 @@ def items_of(name: str) -> list[Item]:
         before, _, split = name.rpartition(":")
         path = Path(before)
     if not path.exists():
-        raise SetupError(f"{name}: there is no such file or folder; name {_FORMS}")
+        raise UsageError(f"{name}: there is no such file or folder; name {_FORMS}")
     try:
         items = _read(path, split)
     except (OSError, EOFError) as error:
@@ -57,19 +58,19 @@ def _read(path: Path, split: str) -> list[Item]:
     if path.is_dir() or ending in (".yaml", ".yml"):
         return _tasks(path, split)
     if split:
-        raise SetupError(f"{path}: only tasks have splits; leave `:{split}` out")
+        raise UsageError(f"{path}: only tasks have splits; leave `:{split}` out")
     if ending == ".journal":
         return [_of_episode(episode) for episode in read_journal(path) if episode.turns]
     reader = _READERS.get(ending)
     if reader is None:
-        raise SetupError(f"{path}: is of no known form; name {_FORMS}")
+        raise UsageError(f"{path}: is of no known form; name {_FORMS}")
     return list(reader(path))
 
 
 def _tasks(path: Path, split: str) -> list[Item]:
     file = path / _DOMAIN if path.is_dir() else path
     if not file.is_file():
-        raise SetupError(f"{path}: holds neither {_DOMAIN} nor {JOURNAL}; name {_FORMS}")
+        raise UsageError(f"{path}: holds neither {_DOMAIN} nor {JOURNAL}; name {_FORMS}")
     if kind_of(file) == "tasks":
         tasks = load_tasks_file(file).spec.tasks
         return [of_task(task) for task in tasks if split in ("", task.split)]

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from muarl.errors import RecordError
+from muarl.errors import NoRunError, RecordError
 
 _FILES = (
     "spec.resolved.yaml",
@@ -23,6 +23,24 @@ _FILES = (
     "episodes.journal",
 )
 """What of a run's folder is read as a file; some of them may be missing."""
+
+
+def refuse_no_run(folder: Path, *has: str) -> None:
+    """Make sure that a folder is there, and holds what makes it the folder of a run.
+
+    Args:
+        folder: As it was named.
+        has: Names of files.
+
+    Raises:
+        NoRunError: It is not there, is no folder, or holds no such file.
+    """
+    if not folder.is_dir():
+        what = "is no folder" if folder.exists() else "no such run folder"
+        raise NoRunError(f"{folder}: {what}; give the folder that `muarl train` printed")
+    for name in has:
+        if not (folder / name).exists():
+            raise NoRunError(f"{folder}: no {name} in it; expected the folder of a run")
 
 
 def refuse_odd_files(folder: Path) -> None:

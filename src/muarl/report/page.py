@@ -10,14 +10,14 @@ ever fail, the browser refuses to make markup of text (trusted types), and runs 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from muarl.errors import RecordError, SetupError
+from muarl.errors import UsageError
 from muarl.record.learned import FILE as LEARNED
 from muarl.record.learned import read_learned
 from muarl.record.placing import placed
@@ -48,7 +48,11 @@ class _Begun(msgspec.Struct):
 
 
 def write_report(
-    run_folders: Path | Sequence[Path], out: Path | None = None, *, overwrite: bool = False
+    run_folders: Path | Sequence[Path],
+    out: Path | None = None,
+    *,
+    overwrite: bool = False,
+    on_notice: Callable[[str], None] = lambda notice: None,
 ) -> Path:
     """Write the report of a run, or of several side by side; returns where.
 
@@ -57,14 +61,16 @@ def write_report(
         out: The file to write; default `report.html` in the run folder, if there is but one. An older
             report is replaced.
         overwrite: Replace what is no report, too; never one of a run's own files.
+        on_notice: Told what a reader should know about the data, as the page tells her.
 
     Raises:
-        RecordError: A folder is no run, a file in it is damaged, or the disk says no.
-        SetupError: Something is there that must not be replaced, or nobody said where to write.
+        UsageError: A folder is no run, one is given twice, or nobody said where to write.
+        RecordError: A file in one is damaged, or the disk says no.
+        SetupError: Something is there that must not be replaced.
     """
     paths = [run_folders] if isinstance(run_folders, Path) else list(run_folders)
     if out is None and len(paths) != 1:
-        raise SetupError("the report of several runs is in none of their folders: add --out FILE")
+        raise UsageError("the report of several runs is in none of their folders: add --out FILE")
     folders = [read_run_folder(path) for path in paths]
     listed = [_listed(folder) for folder in folders]
     target = out or paths[0] / "report.html"
@@ -73,6 +79,9 @@ def write_report(
         page = render(folders, listed)
         with saving(target):
             fresh.write_text(page, encoding="utf-8")
+    for folder in folders:
+        for notice in folder.notices:
+            on_notice(f"{folder.path}: {notice}")
     return target
 
 
@@ -156,11 +165,11 @@ def _names(folders: Sequence[RunFolder]) -> list[str]:
     """What runs are called: their folder's name, with as much of its path as tells them apart.
 
     Raises:
-        RecordError: One run is given twice.
+        UsageError: One run is given twice.
     """
     parts = [folder.path.resolve().parts for folder in folders]
     if len(set(parts)) < len(parts):
-        raise RecordError("a run is given twice; name each folder once")
+        raise UsageError("a run is given twice; name each folder once")
     depth = 1
     while len({part[-depth:] for part in parts}) < len(parts):
         depth += 1

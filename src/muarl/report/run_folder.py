@@ -46,8 +46,8 @@ from typing import Any
 
 import msgspec
 
-from muarl.errors import RecordError, SpecError
-from muarl.record.odd_files import refuse_odd_files
+from muarl.errors import NoRunError, RecordError, SpecError
+from muarl.record.odd_files import refuse_no_run, refuse_odd_files
 from muarl.spec.document import parse_document
 
 _KINDS = (
@@ -164,10 +164,10 @@ def read_run_folder(path: Path) -> RunFolder:
     """Read everything but the episodes.
 
     Raises:
-        RecordError: The folder is no run, or a file in it is damaged; names file and line.
+        NoRunError: The folder is no run.
+        RecordError: A file in it is damaged; names file and line.
     """
-    if not path.is_dir():
-        raise RecordError(f"{path}: no such run folder; give the folder that `muarl train` printed")
+    refuse_no_run(path)
     refuse_odd_files(path)
     spec_path = path / "spec.resolved.yaml"
     spec_text = _read_text(spec_path)
@@ -209,9 +209,7 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise RecordError(
-            f"{path}: missing, so {path.parent} is not the folder of a run"
-        ) from error
+        raise NoRunError(f"{path}: missing, so {path.parent} is not the folder of a run") from error
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: cannot be read: {error}") from error
 

@@ -116,6 +116,9 @@ SECRET_KEY = re.compile(r"(?i)(token|secret|password|api[_-]?key|credentials?)$"
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 """An identifier: letters, digits, `_`, `-`, `.`."""
 
+LARGEST_WEIGHT = 1e9
+"""Weights are shares beside one another: so large at most that their sum is a number."""
+
 PythonRef = Annotated[str, Field(pattern=PYTHON_REF_PATTERN)]
 """`file.py:name`, the file in the folder of the spec that names it, or below: `code/file.py:name`."""
 

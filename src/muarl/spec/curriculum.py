@@ -7,10 +7,10 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from muarl.errors import did_you_mean
-from muarl.spec.base import Fraction, OneOf, Spec
+from muarl.spec.base import LARGEST_WEIGHT, Fraction, OneOf, Spec
 
 Positive = Annotated[int, Field(gt=0)]
-Weight = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, le=LARGEST_WEIGHT)]
 
 FailureClass = Literal[
     "truncated",

@@ -48,7 +48,31 @@ def domain_tool_findings(domain: DomainSpec) -> Iterator[Finding]:
         for index, name in enumerate(names):
             if who in sides and name not in sides[who]:
                 yield Finding((*at, index), unknown("tool", name, sides[who]))
+    if "user" in sides:
+        takes = {name: list(tool.parameters) for name, tool in sides["user"].items()}
+        yield from action_findings(domain, takes)
     yield from _in_predicates(domain, sides)
+
+
+def action_findings(
+    domain: DomainSpec, tools: Mapping[str, Sequence[str] | None]
+) -> Iterator[Finding]:
+    """Actions of scripted users whose tool the device lacks, or that name an argument it does not take.
+
+    Args:
+        domain: The domain.
+        tools: The user's tools, with the arguments that each takes; None where any is taken.
+    """
+    for name, action in (domain.user.actions if domain.user is not None else {}).items():
+        at = ("user", "actions", name)
+        if action.tool not in tools:
+            yield Finding((*at, "tool"), unknown("tool", action.tool, tools))
+            continue
+        takes = tools[action.tool]
+        for argument in action.arguments:
+            if takes is not None and argument not in takes:
+                message = f"{unknown('argument', argument, takes)} (of tool {action.tool!r})"
+                yield Finding((*at, "arguments", argument), message, at_key=True)
 
 
 def task_tool_findings(task: TaskSpec, domain: DomainSpec) -> Iterator[Finding]:

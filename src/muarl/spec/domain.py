@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from muarl.spec.base import Fraction, Id, OneOf, PythonRef, Spec, Text
+from muarl.spec.base import LARGEST_WEIGHT, Fraction, Id, OneOf, PythonRef, Spec, Text
 from muarl.spec.calls import CallsSpec, TemplateCallsSpec, Who
 from muarl.spec.device import DeviceSpec
 from muarl.spec.environment import EnvironmentSpec, with_environment
@@ -94,7 +94,7 @@ class PersonaSpec(Spec):
 
     style: Text
     """Her manner in words, for LLM users and for readers."""
-    weight: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(ge=0, le=LARGEST_WEIGHT)] = 1.0
     """How often she is drawn, beside the other personas of a task: 2 is twice as often as 1."""
     disclose: dict[Id, Disclosure] = {}
     """Fact to how this persona tells it, whatever the task says: `order_id: never`."""

@@ -6,14 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from muarl.spec.base import Id, Spec
+from muarl.spec.base import LARGEST_WEIGHT, Id, Spec
 from muarl.spec.user import UserSpec
 
 MEMBER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 MemberName = Annotated[str, Field(pattern=MEMBER_PATTERN)]
 """An identifier without a dot: what stands before the first dot of a task's id in the run."""
-
-PositiveFloat = Annotated[float, Field(gt=0)]
 
 
 class MemberSpec(Spec):
@@ -24,7 +22,7 @@ class MemberSpec(Spec):
     splits: Annotated[dict[Id, Id], Field(min_length=1)]
     """Split of the suite to the domain's own split that is a part of it: `{train: train, held_out:
     test}`. A domain may be missing from a split."""
-    weight: PositiveFloat | None = None
+    weight: Annotated[float, Field(gt=0, le=LARGEST_WEIGHT)] | None = None
     """How often training draws this domain, beside the others: 2 is twice as often as 1. Left out
     everywhere, all tasks are drawn alike, so that a domain with more tasks is drawn more often."""
     user: UserSpec | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from muarl.spec.base import EnvName, Id, OneOf, Spec
+from muarl.spec.base import LARGEST_WEIGHT, EnvName, Id, OneOf, Spec
 from muarl.spec.knobs import KnobsSpec
 from muarl.spec.plugged import PluggedUser
 from muarl.spec.simulator import Strategy
@@ -160,7 +160,7 @@ class UserKindSpec(OneOf):
 class PooledUserSpec(Spec):
     """One of several users."""
 
-    weight: PositiveFloat = 1.0
+    weight: Annotated[float, Field(gt=0, le=LARGEST_WEIGHT)] = 1.0
     """How often she is drawn, beside the others: 2 is twice as often as 1."""
     user: UserKindSpec
     """Who she is."""

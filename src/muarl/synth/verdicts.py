@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from muarl.errors import RecordError
+from muarl.errors import NoRunError, RecordError
 from muarl.record import EpisodeKey
 from muarl.record.saving import saving
 from muarl.synth.candidate import Ruling
@@ -136,8 +136,8 @@ def read_verdicts(folder: Path) -> dict[EpisodeKey, Verdict]:
     found: dict[EpisodeKey, Verdict] = {}
     try:
         lines = path.read_bytes().splitlines()
-    except FileNotFoundError as missing:
-        raise RecordError(
+    except (FileNotFoundError, NotADirectoryError) as missing:
+        raise NoRunError(
             f"{folder} holds no {FILE}: its dialogues were not verified. Make some with: muarl synth"
         ) from missing
     for number, line in enumerate(lines, start=1):

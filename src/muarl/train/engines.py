@@ -18,6 +18,7 @@ from muarl.kernel.shards import is_sharded, whole
 from muarl.messages import Message, with_rules
 from muarl.policy.plugin import Seat, open_policy
 from muarl.policy.slot_cache import common_prefix
+from muarl.policy.torch_engine import Engine as SlotEngine
 from muarl.policy.torch_sampler import TorchPolicy
 from muarl.policy.vllm_adapters import lora_args
 from muarl.policy.vllm_engine import VllmPolicy
@@ -68,6 +69,31 @@ async def open_user_engine(
         yield engine
 
 
+def require_sampler(
+    spec: EngineSpec,
+    run: RunSpec,
+    context_tokens: int,
+    model: PreTrainedModel,
+    ranks: Ranks = ALONE,
+) -> None:
+    """Look, before anything is trained, whether the embedded sampler will be able to begin.
+
+    It is built once and thrown away: on a CPU its memory is only asked for, and a proof that it computes
+    the model exactly takes a few tokens. Other engines are looked at by `muarl.train.ready`; a model in
+    pieces can be sampled only as a copy, which is too much for a look.
+
+    Raises:
+        SetupError: The machine has no memory for keys and values, or the sampler cannot run such a model.
+    """
+    embedded = not (spec.vllm or spec.vllm_server or spec.plugin)
+    if embedded and not is_sharded(model):
+        SlotEngine(model, max_len=context_tokens, slots=_slots(run, ranks))
+
+
+def _slots(run: RunSpec, ranks: Ranks) -> int:
+    return max(1, run.rollout.concurrency // ranks.size)
+
+
 @asynccontextmanager
 async def _open(
     spec: EngineSpec,
@@ -104,7 +130,7 @@ async def _open(
         async with TorchPolicy(
             _copy_of(model, model_folder, run) if apart else model,
             max_len=context_tokens,
-            slots=max(1, run.rollout.concurrency // ranks.size),
+            slots=_slots(run, ranks),
             prefixes=prefixes,
         ) as embedded:
 

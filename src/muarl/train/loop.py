@@ -40,7 +40,12 @@ from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
 from muarl.train.crew import RankCrew, in_thread
-from muarl.train.engines import open_engine, open_user_engine, shared_prompts
+from muarl.train.engines import (
+    open_engine,
+    open_user_engine,
+    require_sampler,
+    shared_prompts,
+)
 from muarl.train.evaluation import evaluate, find_floor
 from muarl.train.iterations import iterate
 from muarl.train.models import open_model, open_user_model, save_with_tokenizer
@@ -82,7 +87,7 @@ async def train(
 
     Raises:
         Interrupted: `stop` was requested; the run can be resumed.
-        SetupError: The run was begun with another domain.
+        SetupError: The run was begun with another domain, or the machine cannot sample it.
     """
     run = located.spec
     domain, loop = domain or await ready_domain(located), loop_of(located)
@@ -100,7 +105,10 @@ async def train(
         model, renderer = await _ready_model(located, domain, loop, folder, ranks)
         prompts = await shared_prompts(domain, renderer)
         refuse_no_room(located, prompts)
+        require_sampler(run.engine, run, run.rollout.context_tokens, model, ranks)
         user = await _user_at_work(domain, located, loop, folder)
+        if user is not None:
+            require_sampler(user.spec.engine, run, user.spec.context_tokens, user.model)
         own_up(located, domain, folder, progress)
         for kind in renderer.forks():
             progress.note(f"the chat template rewrites history after a {kind} turn: samples fork")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from muarl.data.stored import refuse_another_domain
 from muarl.data.trivial import trivial_policies
-from muarl.errors import SetupError, SpecError
+from muarl.errors import NoModelError, SpecError
 from muarl.evaluate.held_out import HeldOut
 from muarl.kernel.device import device_for, moved
 from muarl.kernel.model import load_model
@@ -34,12 +34,12 @@ def model_folder(path: Path) -> Path:
     """The model in a run's folder, or the folder itself if it is a model.
 
     Raises:
-        SetupError: It is neither.
+        NoModelError: It is neither.
     """
     for folder in (path / "model", path):
         if (folder / "config.json").is_file() and (folder / "tokenizer.json").is_file():
             return folder
-    raise SetupError(
+    raise NoModelError(
         f"no model in {path}: expected a run's folder, or one with config.json, tokenizer.json "
         "and model.safetensors. Make one with: muarl train RUN.yaml"
     )

@@ -40,7 +40,7 @@ from typing import Any
 import msgspec
 
 from muarl.content import changes
-from muarl.errors import MuarlError, RecordError, SetupError
+from muarl.errors import MuarlError, NoRunError, RecordError, SetupError
 from muarl.observe.sinks import Sinks
 from muarl.record.claim import LOCK, claimed
 from muarl.record.inputs import refuse_inputs
@@ -180,7 +180,7 @@ class RunFolder:
     ) -> RunFolder:
         path = self.path
         if resume:
-            raise SetupError(f"{path} holds no run to resume; leave --resume out to start one")
+            raise NoRunError(f"{path} holds no run to resume; leave --resume out to start one")
         if path.exists() and any(entry.name not in _FIRST for entry in path.iterdir()):
             raise SetupError(f"{path} is not empty and holds no run; choose another --out")
         path.mkdir(parents=True, exist_ok=True)

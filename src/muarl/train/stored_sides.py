@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from muarl.content import changes
-from muarl.errors import RecordError, did_you_mean
+from muarl.errors import RecordError, UsageError, did_you_mean
 from muarl.evaluate.contamination import Contamination, contamination
 from muarl.evaluate.floor import above_floor
 from muarl.evaluate.sides import Kind, Place, Side, Task
 from muarl.evaluate.statistics import Interval
 from muarl.evaluate.summary import EvalSummary, succeeded, summarise
 from muarl.record import TRAIN, Episode, StoredEpisodes
-from muarl.record.odd_files import refuse_odd_files
+from muarl.record.odd_files import refuse_no_run, refuse_odd_files
 from muarl.spec import Located, RunSpec, load_spec
 from muarl.spec.grid import sides_of
 from muarl.train.run_folder import RunFolder
@@ -76,19 +76,19 @@ def stored_sides(runs: Sequence[Path], phases: Sequence[str] = ()) -> list[Store
             first temperature.
 
     Raises:
-        RecordError: A folder is not a run's, is damaged, has no such phase or several, or nothing of it was
-            scored.
+        UsageError: A folder is not a run's, has no such phase or several, or is all there is.
+        RecordError: One is damaged, or nothing of it was scored.
         SpecError: A run's spec is spoiled.
     """
     real = [os.path.realpath(run) for run in runs]
     for place, run in enumerate(runs):
         if real[place] in real[:place]:
-            raise RecordError(f"{run} is named twice; name each run once")
+            raise UsageError(f"{run} is named twice; name each run once")
     if twice := [phase for phase in phases if phases.count(phase) > 1]:
-        raise RecordError(f"phase {twice[0]!r} is named twice; name each phase once")
+        raise UsageError(f"phase {twice[0]!r} is named twice; name each phase once")
     found = [side for run in runs for side in _of_run(run, phases)]
     if len(found) < 2:
-        raise RecordError(
+        raise UsageError(
             f"{found[0].side.name} is all there is: name another run, or several phases of this one with "
             "--phase"
         )
@@ -149,11 +149,8 @@ def what_changed(sides: Iterable[StoredSide], one: str, other: str) -> str:
 
 def _of_run(run: Path, phases: Sequence[str]) -> Iterator[StoredSide]:
     folder = RunFolder(run)
+    refuse_no_run(run, folder.journal.name, folder.spec.name)
     refuse_odd_files(run)
-    if not folder.journal.is_file():
-        raise RecordError(f"{run}: no episodes.journal in it; expected the folder of a run")
-    if not folder.spec.is_file():
-        raise RecordError(f"{run}: no spec.resolved.yaml in it; expected the folder of a run")
     spec = load_spec(folder.spec, RunSpec)
     there = {head.key.phase for head in StoredEpisodes([folder.journal]).heads()}
     if not there:
@@ -162,9 +159,9 @@ def _of_run(run: Path, phases: Sequence[str]) -> Iterator[StoredSide]:
     for phase in phases or [_headline(run, spec.spec, there)]:
         if phase not in there:
             hint = did_you_mean(phase, there) or f"; its phases: {', '.join(sorted(there))}"
-            raise RecordError(f"{run}: no episode is of phase {phase!r}{hint}")
+            raise UsageError(f"{run}: no episode is of phase {phase!r}{hint}")
         if phase == TRAIN:
-            raise RecordError(
+            raise UsageError(
                 f"{run}: in phase {phase!r} the policy changes as it learns; compare evaluations"
             )
         yield _side(folder, spec, phase, lines, several=len(phases) > 1)
@@ -180,7 +177,7 @@ def _headline(run: Path, spec: RunSpec, there: set[str]) -> str:
     if len(candidates) == 1:
         return candidates[0]
     which = ", ".join(candidates) if candidates else f"none of {', '.join(sorted(there))} is one"
-    raise RecordError(f"{run}: say with --phase which evaluation counts: {which}")
+    raise UsageError(f"{run}: say with --phase which evaluation counts: {which}")
 
 
 def _is_evaluation(phase: str) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
-from muarl.data.proof.predicates import argument_names, predicates_of, unknown_arguments
+from muarl.data.proof.predicates import (
+    argument_names,
+    arguments_of,
+    predicates_of,
+    unknown_arguments,
+)
 from muarl.errors import did_you_mean
 from muarl.messages import ToolSpec
 from muarl.spec import TaskSpec
 from muarl.spec.calls import Who
-from muarl.spec.declared_tools import tools_in, tools_shown
+from muarl.spec.declared_tools import action_findings, tools_in, tools_shown
 from muarl.spec.finding import unknown
 from muarl.world import World
 
@@ -34,6 +39,10 @@ def name_findings(
         if tool not in user_tools:
             hers = ("device", "writes", index)
             yield subject.about(Check.NAMES, hers, unknown("tool", tool, user_tools))
+    if spec.device is not None:
+        takes = {tool.name: arguments_of(tool) for tool in on_device}
+        for found in action_findings(spec, takes):
+            yield subject.about(Check.NAMES, found.loc, found.message, at_key=found.at_key)
     for field, predicates in predicates_of(spec):
         for at, by, tool in tools_in(predicates or ()):
             if tool not in sides[by]:

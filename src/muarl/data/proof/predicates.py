@@ -73,14 +73,18 @@ def unknown_arguments(
     tool: ToolSpec, arguments: Mapping[str, Any] | Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Arguments that a tool's schema does not know; most servers would leave them out silently."""
+    known = arguments_of(tool)
+    for name in arguments:
+        if known is not None and name not in known:
+            yield name, f"{unknown('argument', name, known)} (of tool {tool.name!r})"
+
+
+def arguments_of(tool: ToolSpec) -> list[str] | None:
+    """Arguments that a tool's schema knows; None where it takes others, too."""
     known = tool.parameters.get("properties")
     if not isinstance(known, dict) or tool.parameters.get("additionalProperties"):
-        return
-    if "patternProperties" in tool.parameters:
-        return
-    for name in arguments:
-        if name not in known:
-            yield name, f"{unknown('argument', name, known)} (of tool {tool.name!r})"
+        return None
+    return None if "patternProperties" in tool.parameters else list(known)
 
 
 def path_findings(subject: Subject, runs: Mapping[str, GoldRun]) -> Iterator[ProofFinding]:
