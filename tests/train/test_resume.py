@@ -16,7 +16,7 @@ import pytest
 from short_run import break_off, carry_out, ready_model, write_run
 from transformers import PreTrainedModel
 
-from muarl.errors import RecordError, SetupError
+from muarl.errors import NoRunError, RecordError, SetupError
 from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.record import read_journal
 from muarl.spec import load_run
@@ -101,7 +101,7 @@ def test_a_folder_that_holds_a_run_is_neither_overwritten_nor_resumed_under_anot
     other = spec.model_copy(update={"seed": 6})
     with pytest.raises(SetupError, match=r"seed: 5 -> 6"):
         RunFolder.create(out, other, resume=True, overwrite=False)
-    with pytest.raises(SetupError, match="no run to resume"):
+    with pytest.raises(NoRunError, match="no run to resume"):
         RunFolder.create(tmp_path / "nothing", spec, resume=True, overwrite=False)
 
 
