@@ -131,7 +131,7 @@ def measured(count: int, seed: int) -> dict[str, Any]:
         domain = desk_of_goals(count, seed, Path(folder))
         anyio.run(domain.tools)  # imports what a tool server needs
         start, cpu = time.perf_counter(), time.process_time()
-        made = [domain.composition(split) for split in domain.splits]
+        made = [domain.task_source.composition(split) for split in domain.splits]
         took, cpu_s = time.perf_counter() - start, time.process_time() - cpu
         tasks = [task for split in domain.splits for task in domain.tasks(split)]
         proof = anyio.run(partial(prove, domain, dialogues=count))

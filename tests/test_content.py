@@ -13,9 +13,9 @@ import pytest
 from spec_files import spoil, write_all
 from sql_files import write_sql_domain
 
-from muarl import domain_files
-from muarl.content import changes
+from muarl.domain import files as domain_files
 from muarl.domain import load_domain
+from muarl.domain.content import changes
 from muarl.errors import SpecError
 
 SERVER = "tools:\n  command: [python3, ./server.py, --port, '1']\n  files: seed\n"
@@ -35,7 +35,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def content(folder: Path) -> dict[str, object]:
-    return load_domain(folder)._shared_content()
+    return load_domain(folder).shared_content
 
 
 def episode_hash(folder: Path) -> str:

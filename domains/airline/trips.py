@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from muarl.goals import Scene, Wish, call
 from muarl.spec import GoldCallSpec, PredicateSpec
-from muarl.spec.predicate import Called
+from muarl.spec.predicate_kinds import Called
 from muarl.world import World, plain
 
 from .world import NOW, Record, split_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from muarl.goals import Goals, Scene, Unfit, Wish, call
 from muarl.spec import PredicateSpec
-from muarl.spec.predicate import Called, Said
+from muarl.spec.predicate_kinds import Called, Said
 from muarl.world import plain
 
 from .orders import (

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from muarl.goals import Scene, Unfit, Wish, call
 from muarl.spec import GoldCallSpec, PredicateSpec
-from muarl.spec.predicate import Called
+from muarl.spec.predicate_kinds import Called
 from muarl.world import World, plain
 
 from .world import TODAY, Record, split_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from muarl.goals import Goals, Scene, Unfit, Wish, call, user_call
 from muarl.spec import GoldCallSpec, PredicateSpec
-from muarl.spec.predicate import Called
+from muarl.spec.predicate_kinds import Called
 
 from . import people
 from .case import Case, Customer, at, find_line

@@ -130,15 +130,19 @@ class Dialogue:
         self._gates = gates or Gates()
         self._waits = Waits(task.id)
         self._effect: str | None = None
-        self._elsewhere = False  # played by a model behind an endpoint
+        self._is_behind_endpoint = False  # the policy, whose tokens are unknown then
         self._world = domain.world_for(task)
         self._content_hash = domain.content_hash(task)
         self._initial = self._world.fork()
-        self._start: list[Change] = []
+        self._set_up: list[Change] = []
         self._changed = Changed(self._world)
 
     async def run(self) -> Episode:
-        """Talk until an outcome. Failures of the surroundings become fault outcomes."""
+        """Talk until an outcome. Failures of the surroundings become fault outcomes.
+
+        Raises:
+            RewardError: A predicate could not be evaluated: the author's bug, not the policy's.
+        """
         waits = self._waits
         current_lane.set(waits.lane)
         try:
@@ -152,7 +156,7 @@ class Dialogue:
                     device = self._user_server.session(self._world)
                     self._hand_over(await held.enter_async_context(device))
                 if self._domain.spec.keeps_state:
-                    self._start = diff(self._initial, self._world)
+                    self._set_up = diff(self._initial, self._world)
                     self._initial = self._world.fork()
                 outcome = await self._talk(session, offer)
                 waits.now = "the end of the tool session"
@@ -203,9 +207,9 @@ class Dialogue:
             breach=error.breach if isinstance(error, UserError) else None,
             error=f"{error} (in {self._key}: {self._waits.now})" if error else None,
             effect=self._effect,
-            start=self._start,
+            start=self._set_up,
             changes=diff(self._initial, self._world),
-            forks=0 if self._elsewhere else self._side.forks,
+            forks=0 if self._is_behind_endpoint else self._side.forks,
             user_samples=[s for s in hers.side.samples if s.spans] if hers else [],
             user_rejected=hers.rejected if hers else [],
             user_forks=hers.side.forks if hers else 0,
@@ -213,16 +217,16 @@ class Dialogue:
 
     def _samples(self) -> list[Sample]:
         """What was sampled; of a model behind an endpoint, whose tokens are unknown, nothing."""
-        return [Sample([])] if self._elsewhere else self._side.samples
+        return [Sample([])] if self._is_behind_endpoint else self._side.samples
 
     async def _talk(self, session: ToolSession, offer: Offer) -> Outcome:
         await self._open(offer)
-        return await self._go_on(session, offer)
+        return await self._take_turns(session, offer)
 
     async def _open(self, offer: Offer) -> None:
         """Let the user say what she came for."""
         log = self._log
-        log.opening = await self._her(self._user.open)
+        log.opening = await self._user_says(self._user.open)
         offer.show(log.opening.shows)
         log.tools = list(offer.tools)
         log.history = [
@@ -230,7 +234,7 @@ class Dialogue:
             Message(role="user", content=log.opening.text),
         ]
 
-    async def _go_on(self, session: ToolSession, offer: Offer) -> Outcome:
+    async def _take_turns(self, session: ToolSession, offer: Offer) -> Outcome:
         log, limits, side = self._log, self._limits, self._side
         side.begin(log.history, offer.tools)
         if log.opening.stop:
@@ -255,14 +259,14 @@ class Dialogue:
                 if self._steps_are_over():
                     return Outcome.TRUNCATED_TURNS
             else:
-                turn.reply = await self._her(partial(self._user.reply, turn.message.content))
+                turn.reply = await self._user_says(partial(self._user.reply, turn.message.content))
                 if turn.reply.stop:
                     abandoned = turn.reply.act == "abandon"
                     return Outcome.ABANDONED if abandoned else Outcome.COMPLETED
                 answers = [Message(role="user", content=turn.reply.text)]
             log.history.extend(answers)
             if turn.reply is not None and offer.show(turn.reply.shows):
-                # The list stands before all that was said, so the prefix breaks here.
+                # The list of tools stands before all that was said, so the prefix breaks here.
                 log.tools = list(offer.tools)
                 side.begin(log.history, offer.tools)
             else:
@@ -303,7 +307,7 @@ class Dialogue:
     ) -> Turn:
         """The turn of a message whose tokens are at `where`: sample, first and one past the last."""
         if generation.usage is not None:
-            self._elsewhere, where = True, (0, 0, 0)
+            self._is_behind_endpoint, where = True, (0, 0, 0)
         sample, start, end = where
         turn = Turn(
             message=message,
@@ -325,7 +329,7 @@ class Dialogue:
         )
         hand_over(self._user, self._acting)
 
-    async def _her(self, speak: Callable[[], Awaitable[UserReply]]) -> UserReply:
+    async def _user_says(self, speak: Callable[[], Awaitable[UserReply]]) -> UserReply:
         """What she says, with what she did before she said it."""
         turn = str(len(self._log.turns))
         gate, seconds = self._gates.replies, self._limits.reply_s
@@ -362,9 +366,11 @@ class Dialogue:
         return result
 
     def _true_name(self, called: str) -> str:
+        """The domain's name of a tool that perturbations may have shown under another one."""
         return called if self._perturbations is None else self._perturbations.true_name(called)
 
     def _steps_are_over(self) -> bool:
+        """Whether more messages in a row hold calls than the domain's `max_steps` lets one turn have."""
         most = self._domain.spec.max_steps
         if most is None:
             return False

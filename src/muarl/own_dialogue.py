@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 
 from muarl.authors import RAISED, blame, let_others_pass
+from muarl.conversations import Conversations
 from muarl.dialogue import Dialogue
 from muarl.errors import AgentError, EpisodeError, SetupError
 from muarl.json_values import json_problem
@@ -23,7 +24,6 @@ from muarl.own_forms import kind_of
 from muarl.own_loop import AgentContext, AgentLoop, DialogueOver
 from muarl.own_task import OwnTask
 from muarl.record import Episode, Outcome, Turn
-from muarl.threads import Threads
 from muarl.tools import ToolSession
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LedDialogue(Dialogue):
         self._was_told_by_wire = False
         self._calls = OwnCalls(self._log.turns)
         self._errands = Errands()
-        self._threads = Threads(self._renderer)
+        self._conversations = Conversations(self._renderer)
         self._telling = anyio.Lock()
         self._notes: dict[str, Any] = {}
         self._asked = 0
@@ -70,7 +70,7 @@ class LedDialogue(Dialogue):
         """Tools that the agent is shown now."""
         return tuple(self._log.tools)
 
-    async def _go_on(self, session: ToolSession, offer: Offer) -> Outcome:
+    async def _take_turns(self, session: ToolSession, offer: Offer) -> Outcome:
         if self._log.opening.stop:
             return Outcome.ABANDONED
         self._session, self._offer = session, offer
@@ -203,19 +203,19 @@ class LedDialogue(Dialogue):
         if self._asked - self._taken_back == limits.max_turns:
             self._end(Outcome.TRUNCATED_TURNS)
         number, self._asked = self._asked, self._asked + 1
-        thread = self._threads.ask(messages, tools)
-        room = limits.context_tokens - len(thread.prompt)
+        conversation = self._conversations.ask(messages, tools)
+        room = limits.context_tokens - len(conversation.prompt)
         if room <= 0:
             self._end(Outcome.TRUNCATED_CONTEXT)
         cap = min(room, limits.max_tokens, max_tokens or limits.max_tokens)
         try:
-            generation = await self._sample(thread.prompt, cap, messages, tools, number)
+            generation = await self._sample(conversation.prompt, cap, messages, tools, number)
             self._refuse_after_the_end()  # what nobody waited for any more
         except BaseException:  # cancelled perhaps, by a client that hung up, and will ask again
-            self._threads.take_back(thread)
+            self._conversations.take_back(conversation)
             self._taken_back += 1  # no message came of it: it was no turn
             raise
-        message, where = thread.keep(generation, turn=number)
+        message, where = conversation.keep(generation, turn=number)
         turn = self._begin_turn(message, where, generation)
         if generation.finish_reason == "length":
             self._domain.cut_short(self._world, message)
@@ -255,7 +255,7 @@ class LedDialogue(Dialogue):
             )
         if text != turn.message.content:
             turn.told = text
-        turn.reply = await self._her(partial(self._user.reply, text))
+        turn.reply = await self._user_says(partial(self._user.reply, text))
         if turn.reply.stop:
             left = turn.reply.act == "abandon"
             self._end(Outcome.ABANDONED if left else Outcome.COMPLETED)
@@ -298,9 +298,9 @@ class LedDialogue(Dialogue):
 
     def _episode(self, outcome: Outcome, error: EpisodeError | None = None) -> Episode:
         episode = super()._episode(outcome, error)
-        if not self._elsewhere:
-            episode.samples = self._threads.samples
-            episode.forks = self._threads.forks
+        if not self._is_behind_endpoint:
+            episode.samples = self._conversations.samples
+            episode.forks = self._conversations.forks
         episode.notes = self._notes
         return episode
 

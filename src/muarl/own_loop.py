@@ -11,7 +11,7 @@
                 history.append(await context.tell_user(message.content))
 
 What it samples becomes samples for training as exactly as in muarl's own loop: each conversation that it
-sends is matched to the one it goes on from (`muarl.threads`). It may send others beside the main one, with
+sends is matched to the one it goes on from (`muarl.conversations`). It may send others beside the main one, with
 rules and tools of its own (sub-agents), shorter ones, or the same one again.
 """
 

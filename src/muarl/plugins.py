@@ -4,7 +4,7 @@ A package names a plug-in of a kind under an entry point of that kind's group, a
 point: `user: {plugin: {patient: {patience: 3}}}`. See docs/plugins.md. Nothing here loads torch or MCP.
 """
 
-from muarl.base_world import WorldPlugin
+from muarl.domain.base_world import WorldPlugin
 from muarl.errors import EpisodeError, PolicyError, ToolServerError, UserError
 from muarl.figures import Figures, Sink, SinkPlugin
 from muarl.messages import Message, ToolCall, ToolResult, ToolSpec

@@ -80,7 +80,7 @@ class Rollouts:
         limits = RolloutSpec() if limits is None else limits
         _check_forms(domain, policy, renderer, group_size, loop, limits)
         self._domain = load_any_domain(Path(domain)) if isinstance(domain, str | Path) else domain
-        chosen = _tasks(self._domain, tasks)
+        chosen = _chosen_tasks(self._domain, tasks)
         if group_size < 1:
             raise SetupError(f"group_size must be at least 1, got {group_size}")
         self._limits = limits
@@ -110,6 +110,7 @@ class Rollouts:
 
         Raises:
             RecordError: The journal cannot be written.
+            SetupError: They were begun before; dialogues that ended do not begin again.
         """
         if self._open is not None:
             raise SetupError("these rollouts were begun already; make new ones")
@@ -192,7 +193,13 @@ def _check_forms(
         raise TypeError(f"limits must be a RolloutSpec, got {kind_of(limits)}")
 
 
-def _tasks(domain: AnyDomain, wanted: Any) -> Sequence[TaskSpec]:
+def _chosen_tasks(domain: AnyDomain, wanted: Any) -> Sequence[TaskSpec]:
+    """The tasks of a split that is named, or those that are given.
+
+    Raises:
+        SetupError: There is no such split, or there are no tasks.
+        TypeError: It is neither a name nor a list of tasks.
+    """
     if not isinstance(wanted, str):
         if not isinstance(wanted, Sequence):
             raise TypeError(

@@ -12,23 +12,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from bad_input import InProcess, write_shop
+from bad_input import InProcess
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from spec_files import spoil
 
 from muarl.record import read_journal
-
-
-@pytest.fixture
-def muarl(capfd: pytest.CaptureFixture[str]) -> InProcess:
-    return InProcess(capfd)
-
-
-@pytest.fixture
-def run_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop").mkdir()
-    return write_shop(tmp_path / "shop")
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ class DyingServer:
 async def test_a_tool_server_that_dies_is_an_infrastructure_fault_L2(
     domain: Domain, monkeypatch: pytest.MonkeyPatch, when: str, why: str
 ) -> None:
-    monkeypatch.setattr(domain, "_server", DyingServer(when))
+    monkeypatch.setattr(domain, "server", DyingServer(when))
     text = PUT if when == "call" else "hello"
     episode = await dialogue(domain, says(text), TalkingUser(["hi"])).run()
     check_fault(episode, Outcome.INFRA_FAULT, why)

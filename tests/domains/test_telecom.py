@@ -36,7 +36,7 @@ def telecom() -> Domain:
 @cache
 def composition() -> Composition:
     """Enough tasks that everything occurs."""
-    return telecom().composition("held_out", count=50, seed=3)
+    return telecom().task_source.composition("held_out", count=50, seed=3)
 
 
 def tasks() -> list[TaskSpec]:
@@ -83,7 +83,9 @@ def test_the_world_is_as_large_as_the_original() -> None:
 
 
 def test_the_same_seed_gives_the_same_tasks_L5() -> None:
-    one, two = (load_domain(TELECOM).composition("train", count=6, seed=1) for _ in range(2))
+    one, two = (
+        load_domain(TELECOM).task_source.composition("train", count=6, seed=1) for _ in range(2)
+    )
     assert [task.model_dump_json() for task in one.tasks] == [
         task.model_dump_json() for task in two.tasks
     ]

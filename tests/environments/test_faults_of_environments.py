@@ -162,7 +162,7 @@ async def test_nobody_has_to_wait_for_one_that_hangs(tmp_path: Path) -> None:
     domain = load_domain(file)
     (episode,) = await played(domain, lambda: Says("right"))
     assert episode.outcome is Outcome.INFRA_FAULT
-    (thread,) = domain._python.load("walk.py:Walk", ()).hung
+    (thread,) = domain.python.load("walk.py:Walk", ()).hung
     assert thread.is_alive()
     assert thread.daemon
 
@@ -177,4 +177,4 @@ async def test_one_whose_dialogue_is_cut_off_is_closed_L7(tmp_path: Path) -> Non
             scope.cancel()
             await anyio.sleep_forever()
     assert scope.cancelled_caught
-    assert len(domain._python.load("walk.py:Walk", ()).closed) == 1
+    assert len(domain.python.load("walk.py:Walk", ()).closed) == 1

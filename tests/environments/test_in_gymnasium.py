@@ -165,7 +165,7 @@ async def test_each_dialogue_has_an_environment_of_its_own_that_is_closed_L3_L7(
         domain, domain.tasks("train"), lambda _, rng: Says(*rng.choices(["left", "right"], k=3))
     )
     assert len({turn.reply.text for e in episodes for turn in e.turns if turn.reply}) > 1
-    made = domain._python.load("walk.py:Walk", ())
+    made = domain.python.load("walk.py:Walk", ())
     assert len(made.closed) == len(episodes) == 6
 
 

@@ -347,7 +347,7 @@ def composed(
     count: int,
 ) -> Composition:
     """What the shop's goals give."""
-    goals = domain._python.load("goals.py:goals", ("tasks", "goals"))
+    goals = domain.python.load("goals.py:goals", ("tasks", "goals"))
 
     async def main() -> Composition:
         return await compose(

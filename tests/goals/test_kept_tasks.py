@@ -9,10 +9,10 @@ import anyio
 import pytest
 from goal_kit import shop
 
-from muarl import domain as of_domain
 from muarl.data.proof import prove
 from muarl.domain import load_domain
-from muarl.kept_tasks import MOST, VARIABLE, kept
+from muarl.domain.kept_tasks import MOST, VARIABLE, kept
+from muarl.domain.tasks import TaskSource
 from muarl.spec import TaskSpec
 
 GOALS = """
@@ -44,13 +44,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Splits that were composed, one after another."""
     splits: list[str] = []
-    really = of_domain.generated_tasks
+    really = TaskSource.generated
 
-    def noted(located, python, stage, split, environments):  # type: ignore[no-untyped-def]
+    def noted(source: TaskSource, split: str) -> tuple[TaskSpec, ...]:
         splits.append(split)
-        return really(located, python, stage, split, environments)
+        return really(source, split)
 
-    monkeypatch.setattr(of_domain, "generated_tasks", noted)
+    monkeypatch.setattr(TaskSource, "generated", noted)
     return splits
 
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketStream
+from raw_listener import raw_listener
 
 from muarl.http.transport import HttpRequest, Unreachable, connections
 from muarl.testing import KEPT_FAULTS, FaultPlan, http_server
@@ -58,14 +59,9 @@ class Stray:
 @asynccontextmanager
 async def stray_server(stray: bytes, *, at_once: bool) -> AsyncIterator[Stray]:
     server = Stray(stray, at_once=at_once)
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    server.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/"
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, server.serve)
-        try:
-            yield server
-        finally:
-            tasks.cancel_scope.cancel()
+    async with raw_listener(server.serve) as url:
+        server.url = url + "/"
+        yield server
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "when it lies idle"])

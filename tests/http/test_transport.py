@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+from raw_listener import raw_listener
 
 from muarl.http.transport import (
     MAX_BYTES,
@@ -65,14 +66,9 @@ class Raw:
 @asynccontextmanager
 async def raw(answer: bytes, *, closes: bool = False) -> AsyncIterator[Raw]:
     state = Raw(answer, closes=closes)
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    state.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1/x?a=b"
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, state.serve)
-        try:
-            yield state
-        finally:
-            tasks.cancel_scope.cancel()
+    async with raw_listener(state.serve) as url:
+        state.url = url + "/v1/x?a=b"
+        yield state
 
 
 async def test_method_path_headers_and_body_arrive_as_given() -> None:

@@ -19,7 +19,7 @@ from muarl.spec import (
     TurnSpec,
     UserGoalSpec,
 )
-from muarl.spec.predicate import Said
+from muarl.spec.predicate_kinds import Said
 
 WORDS = [f"word{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
 

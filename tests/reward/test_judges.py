@@ -17,7 +17,7 @@ from muarl.record import PredicateResult, Turn, UserReply
 from muarl.reward import EndpointJudges, Evidence, evaluate
 from muarl.reward.judges import judge_client
 from muarl.spec import PredicateSpec
-from muarl.spec.predicate import JudgeSpec
+from muarl.spec.predicate_kinds import JudgeSpec
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from muarl.spec import PredicateSpec
 from muarl.spec.base import Spec
-from muarl.spec.predicate import (
+from muarl.spec.predicate import SideTerm, Weighted
+from muarl.spec.predicate_kinds import (
     Called,
     Confirmed,
     Counted,
@@ -16,9 +17,7 @@ from muarl.spec.predicate import (
     Preceded,
     PythonSpec,
     Said,
-    SideTerm,
     SqlValue,
-    Weighted,
     WorldAt,
 )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from muarl.record import Episode, EpisodeKey, Outcome
 from muarl.scheduler import EpisodePlan, Group, Limits, run_groups
-from muarl.scheduler.scheduler import RunDialogue
+from muarl.scheduler.shell import RunDialogue
 from muarl.testing import build_episode, build_key
 
 

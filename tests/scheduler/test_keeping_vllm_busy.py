@@ -15,7 +15,7 @@ from simulated_vllm import SimulatedVllm
 from muarl.policy.vllm_load import LoadReader
 from muarl.record import Episode
 from muarl.scheduler import EpisodePlan, Limits, Observer, run_groups
-from muarl.scheduler.scheduler import ReadLoad
+from muarl.scheduler.window import ReadLoad
 from muarl.seeds import generator
 from muarl.testing import build_episode, run_in_virtual_time
 

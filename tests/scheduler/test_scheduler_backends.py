@@ -13,7 +13,7 @@ from scheduler_stage import Act, Stage, consume, plan_keys
 
 from muarl.errors import FaultRateError, RecordError
 from muarl.record import Episode, JournalWriter, Outcome, read_journal
-from muarl.scheduler import EpisodePlan, Fuse, Limits, run_groups, scheduler
+from muarl.scheduler import EpisodePlan, Fuse, Limits, run_groups, shell
 from muarl.testing import build_episode, build_key
 
 pytestmark = pytest.mark.anyio
@@ -213,7 +213,7 @@ async def test_what_a_dialogue_sets_in_its_context_does_not_reach_the_next() -> 
 
 async def test_nothing_starts_while_the_event_loop_lags(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_AT_A_STROKE", "_UNHURRIED", "_STARTS_PER_PASS"):
-        monkeypatch.setattr(scheduler, name, 2)
+        monkeypatch.setattr(shell, name, 2)
     stage = Stage()
 
     async def busy(plan: EpisodePlan) -> Episode:

@@ -24,8 +24,6 @@ QUICKSTART = Path(__file__).resolve().parents[2] / "specs" / "quickstart.yaml"
 GRPO_DOC = Path(__file__).resolve().parents[2] / "docs" / "grpo.md"
 
 ALGORITHMS = ("dapo", "dr-grpo", "gspo")
-RECIPES = ("mua-rl-paper", "mua-rl-repo")
-
 # What a preset leaves to the run: which tasks and dialogues, what is measured, and when there is an alarm.
 OF_THE_RUN: dict[str, set[str]] = {
     "grpo": {"split", "max_mismatch", "max_skipped"},

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketStream
+from raw_listener import raw_listener
 
 HANG = b"hang"
 """Answer: read the request and say nothing."""
@@ -91,11 +92,6 @@ class Endpoint:
 async def endpoint(*answers: bytes) -> AsyncIterator[Endpoint]:
     """Serve the answers in order, the last one again and again."""
     state = Endpoint(answers)
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    state.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1"
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, state.serve)
-        try:
-            yield state
-        finally:
-            tasks.cancel_scope.cancel()
+    async with raw_listener(state.serve) as url:
+        state.url = url + "/v1"
+        yield state

@@ -23,6 +23,7 @@ from muarl.cli._printable import printable
 from muarl.cli._standing import Course, Phase, Standing
 from muarl.cli._status import status
 from muarl.cli._telling import redraws, tell
+from muarl.helper_thread import helper_thread
 
 _SECONDS_PER_LINE = 10.0
 _MIN_PAUSE_S = 0.5
@@ -92,15 +93,11 @@ class LiveView:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """On the screen while this is open."""
-        ended = threading.Event()
-        drawing = threading.Thread(target=self.draw_until, args=[ended], daemon=True)
         with self._live:
-            drawing.start()
             try:
-                yield
+                with helper_thread(self.draw_until, "muarl-display"):
+                    yield
             finally:
-                ended.set()
-                drawing.join()
                 self.refresh()
 
     def draw_until(self, ended: threading.Event) -> None:

@@ -21,6 +21,7 @@ import msgspec
 from muarl.cli._printable import in_one_line, printable
 from muarl.cli._status import brief, status_lines
 from muarl.errors import NoRunError, RecordError
+from muarl.helper_thread import helper_thread
 from muarl.observe import Counters
 
 FILE = "now.json"
@@ -148,7 +149,6 @@ def written(course: Course, folder: Path) -> Iterator[None]:
 
     From a thread of its own: the event loop may be busy. A disk that refuses it does not end the run.
     """
-    ended = threading.Event()
     path = folder / FILE
 
     def write() -> None:
@@ -157,18 +157,15 @@ def written(course: Course, folder: Path) -> Iterator[None]:
             fresh.write_bytes(msgspec.json.encode(course.standing()))
             fresh.replace(path)
 
-    def keep_writing() -> None:
+    def keep_writing(ended: threading.Event) -> None:
         write()
         while not ended.wait(_EVERY_S):
             write()
 
-    writing = threading.Thread(target=keep_writing, name="muarl-now", daemon=True)
-    writing.start()
     try:
-        yield
+        with helper_thread(keep_writing, "muarl-now"):
+            yield
     finally:
-        ended.set()
-        writing.join()
         write()
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from muarl.authors import frames_of_hers, place_of
 from muarl.cli._telling import erase_step, remark
+from muarl.helper_thread import helper_thread
 
 _AFTER_S = 5.0
 _PERIOD_S = 0.25
@@ -20,10 +21,9 @@ def waiting_told() -> Iterator[None]:
 
     Such as a generator of tasks with an endless loop, or one that waits for a network.
     """
-    ended = threading.Event()
     watched = threading.get_ident()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         told = since = None
         looks = 0
         while not ended.wait(_PERIOD_S):
@@ -39,10 +39,5 @@ def waiting_told() -> Iterator[None]:
                 f"still waiting for {outermost.f_code.co_name}{place_of(frames[0])}; Ctrl-C twice ends it"
             )
 
-    looking = threading.Thread(target=look, name="muarl-waiting", daemon=True)
-    looking.start()
-    try:
+    with helper_thread(look, "muarl-waiting"):
         yield
-    finally:
-        ended.set()
-        looking.join()

@@ -57,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
     domain = load_domain(args.domain)
     with placed(args.out, overwrite=args.overwrite) as fresh:
         tell("composing tasks")
-        made = domain.composition(args.split, count=args.count, seed=args.seed, goals=args.goals)
+        made = domain.task_source.composition(
+            args.split, count=args.count, seed=args.seed, goals=args.goals
+        )
         tasks, words = made.tasks, None
         if args.llm is not None:
             tell(f"wording {len(tasks)} tasks")

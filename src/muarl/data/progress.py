@@ -17,7 +17,7 @@ from muarl.spec.calls import Who
 from muarl.spec.credit import ChecklistCredit, ChecklistItem
 from muarl.spec.declared_tools import tools_in
 from muarl.spec.finding import Finding, unknown
-from muarl.spec.predicate import WorldAt
+from muarl.spec.predicate_kinds import WorldAt
 from muarl.suite import AnyDomain
 from muarl.world import Change, World, apply_changes, canonical_diff
 

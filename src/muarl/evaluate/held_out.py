@@ -19,7 +19,7 @@ from muarl.scheduler.crew import Crew
 from muarl.scheduler.dialogues import DialogueRunner, PolicyFor, load_of, spread_keys
 from muarl.scheduler.journal import Journal
 from muarl.scheduler.rounds import StopSignal, bounds, run_round
-from muarl.scheduler.scheduler import ReadLoad
+from muarl.scheduler.window import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, RunSpec, TaskSpec
 from muarl.spec.run import EvalSpec

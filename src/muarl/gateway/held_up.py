@@ -11,55 +11,40 @@ import socket
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from types import FrameType, TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from muarl.authors import place_of
+from muarl.helper_thread import helper_thread
 
 _PERIOD_S = 0.25
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
-class HeldUpWatch:
-    """Looks, from a thread of its own, whether whoever enters it waits for itself.
+@contextmanager
+def held_up_told(port: int, on_found: Callable[[str], None]) -> Iterator[None]:
+    """Within the block, look whether the thread that entered it waits for itself.
 
     Args:
         port: That the loop of the entering thread answers at.
-        on_found: Told, from that thread, where the code is that waits, ` (agent.py:12, in agent)`.
+        on_found: Told, from another thread, where the code is that waits, ` (agent.py:12, in agent)`.
     """
+    loop = threading.get_ident()
 
-    def __init__(self, port: int, on_found: Callable[[str], None]) -> None:
-        self._port = port
-        self._on_found = on_found
-        self._loop = threading.get_ident()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="held-up watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _look(self) -> None:
+    def look(ended: threading.Event) -> None:
         before: tuple[socket.socket, int] | None = None
-        while not self._ended.wait(_PERIOD_S):
-            frame = sys._current_frames().get(self._loop)
-            read = _read_in(frame, self._port)
+        while not ended.wait(_PERIOD_S):
+            frame = sys._current_frames().get(loop)
+            read = _read_in(frame, port)
             if read is not None and read == before:  # what is caught in passing has gone on by now
-                self._on_found(place_of(_outside_of_libraries(frame)))
+                on_found(place_of(_outside_of_libraries(frame)))
                 _hang_up(read[0])
             before = read
             del frame  # else what it holds would live for another period
+
+    with helper_thread(look, "muarl-held-up"):
+        yield
 
 
 def _read_in(frame: FrameType | None, port: int) -> tuple[socket.socket, int] | None:

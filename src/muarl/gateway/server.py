@@ -23,7 +23,7 @@ from muarl.errors import SetupError
 from muarl.gateway import chat, mcp, responses
 from muarl.gateway.asked import Asked
 from muarl.gateway.guest import Guest
-from muarl.gateway.held_up import HeldUpWatch
+from muarl.gateway.held_up import held_up_told
 from muarl.gateway.line import Line, WireError
 from muarl.http.descriptors import allow_many_connections
 from muarl.http.listening import HOST, asyncio_only, listening
@@ -105,7 +105,7 @@ class Gateway:
                 asyncio_only("the endpoint for agents (context.endpoint)")
                 allow_many_connections()
                 self._port = await self._listening.enter_async_context(listening(self._app()))
-                self._listening.enter_context(HeldUpWatch(self._port, self._is_held_up))
+                self._listening.enter_context(held_up_told(self._port, self._is_held_up))
         key = secrets.token_urlsafe(32)
         guest = self._guests[_digest(key)] = Guest(line, next(self._numbers))
         place = f"http://{HOST}:{self._port}"

@@ -9,7 +9,7 @@ from muarl.goals.axes import Axes
 from muarl.goals.goal import Wish
 from muarl.goals.scene import Scene
 from muarl.spec import DomainSpec, GoldCallSpec, PredicateSpec, TaskSpec, UserGoalSpec
-from muarl.spec.predicate import Said
+from muarl.spec.predicate_kinds import Said
 from muarl.spec.wording import disclosure
 
 

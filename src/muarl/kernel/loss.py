@@ -71,9 +71,19 @@ class TokenTerms:
     reference_logprobs: Tensor | None = None
 
 
-def sft_loss(trainer_logprobs: Tensor, *, num_tokens: int) -> Tensor:
-    """Cross entropy of the marked tokens: their negative log-probs over `num_tokens`."""
-    return -trainer_logprobs.sum() / num_tokens
+def sft_loss(logprobs: Tensor, *, num_tokens: int) -> Tensor:
+    """Cross entropy of sampled tokens: `-sum(logprob) / num_tokens`.
+
+    Example: log-probs -0.5 and -1.5 of an update's 4 tokens: 0.5. The parts of an update add up to its loss.
+
+    Args:
+        logprobs: [N] of the tokens of this micro-batch under the weights being trained, with gradient.
+        num_tokens: Sampled tokens of the whole update.
+
+    Returns:
+        [] the loss's part.
+    """
+    return -logprobs.sum() / num_tokens
 
 
 def grpo_loss(
@@ -97,6 +107,9 @@ def grpo_loss(
         terms: What else is known of each token.
         owners: [N] number of the sample of each token, from 0, in order.
         spec: The pieces.
+
+    Returns:
+        [] the loss's part of these tokens, with gradient; and what was seen of them, without.
     """
     kept = terms.shares != 0
     log_ratio = log_ratios(logprobs - terms.old_logprobs, owners, spec.ratio, kept)
@@ -152,6 +165,9 @@ def log_ratios(gaps: Tensor, owners: Tensor, level: str, kept: Tensor | None = N
         owners: [N] number of each token's sample.
         level: `token` or `sequence`.
         kept: [N] whether each token counts; None is all of them.
+
+    Returns:
+        [N].
     """
     if level == "token":
         return gaps
@@ -174,6 +190,9 @@ def surrogate(ratio: Tensor, advantages: Tensor, logprobs: Tensor, spec: UpdateS
         advantages: [N].
         logprobs: [N] under the weights being trained, with gradient.
         spec: Clips.
+
+    Returns:
+        [N] with gradient; not yet weighed by importance or share.
     """
     clipped = ratio.clamp(1 - spec.clip_low, 1 + spec.clip_high)
     if spec.surrogate == "cispo":

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from muarl.reward.evidence import Call, Evidence, Finding
 from muarl.spec.pattern import found_in
-from muarl.spec.predicate import (
+from muarl.spec.predicate_kinds import (
     Called,
     Confirmed,
     Counted,

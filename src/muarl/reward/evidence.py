@@ -10,7 +10,7 @@ import msgspec
 from muarl.messages import ToolCall, ToolResult
 from muarl.record import Episode, Turn, UserReply
 from muarl.spec.calls import Who
-from muarl.spec.predicate import JudgeSpec
+from muarl.spec.predicate_kinds import JudgeSpec
 from muarl.world import World
 
 

@@ -17,7 +17,7 @@ from muarl.errors import RewardError, SetupError
 from muarl.http.chat_client import ChatClient, ChatMessage, strip_reasoning
 from muarl.reward.evidence import Evidence, Finding
 from muarl.seeds import derive_seed
-from muarl.spec.predicate import JudgeSpec
+from muarl.spec.predicate_kinds import JudgeSpec
 
 _TRIES = 3
 _SHORTEST = 8

@@ -12,7 +12,7 @@ from msgspec import structs
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import EpisodeError
 from muarl.reward.evidence import Evidence, Finding
-from muarl.spec.predicate import PythonSpec
+from muarl.spec.predicate_kinds import PythonSpec
 
 Answer = (
     bool | float | None | tuple[bool | float | None, str] | tuple[bool | float | None, str, str]

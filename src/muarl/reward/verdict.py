@@ -74,7 +74,7 @@ async def evaluate(predicate: PredicateSpec, evidence: Evidence) -> PredicateRes
 
 
 def reward_of(results: Sequence[PredicateResult]) -> float:
-    """1 only if every predicate holds: the smallest score."""
+    """1 only if every predicate holds: the smallest score of those that apply, and 0 where none does."""
     return min((r.score for r in results if r.score is not None), default=0.0)
 
 
@@ -105,7 +105,7 @@ def _any(_: object, parts: Sequence[PredicateResult]) -> Finding:
 
 
 def _extreme(choose: Callable[..., PredicateResult], parts: Sequence[PredicateResult]) -> Finding:
-    """The lowest or the highest, with its reason: it alone decides."""
+    """The lowest or the highest of the parts that apply, with its reason: it alone decides."""
     scored = [part for part in parts if part.score is not None]
     if not scored:
         return Finding(None, "none of its parts applies")

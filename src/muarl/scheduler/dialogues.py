@@ -23,7 +23,7 @@ from muarl.record import Episode, EpisodeKey
 from muarl.render import Renderer
 from muarl.scheduler.admission import EpisodePlan
 from muarl.scheduler.observer import Observer
-from muarl.scheduler.scheduler import ReadLoad
+from muarl.scheduler.window import ReadLoad
 from muarl.seeds import generator
 from muarl.spec import PerturbSpec, TaskSpec
 from muarl.spec.run import RolloutSpec

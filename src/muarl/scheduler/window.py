@@ -15,7 +15,12 @@ is none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from muarl.policy import EngineLoad
+
+ReadLoad = Callable[[], EngineLoad | None]
+"""How busy the policy's engine is now; None where it cannot say."""
 
 PERIOD_S = 0.1
 """How often the load is read: several times during the shortest dialogues."""

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from muarl.spec.base import Fraction, Id, Spec
-from muarl.spec.predicate import JudgeSpec, PredicateSpec
+from muarl.spec.predicate import PredicateSpec
+from muarl.spec.predicate_kinds import JudgeSpec
 
 
 class OtherJudgeSpec(JudgeSpec):

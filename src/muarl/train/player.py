@@ -15,7 +15,7 @@ from muarl.policy.plugin import Seat, open_policy
 from muarl.record import EpisodeKey
 from muarl.render import Renderer, in_convention
 from muarl.scheduler.dialogues import PolicyFor, load_of
-from muarl.scheduler.scheduler import ReadLoad
+from muarl.scheduler.window import ReadLoad
 from muarl.spec import RunSpec, TaskSpec
 from muarl.spec.chat_agent import LlmAgentSpec
 from muarl.spec.plugged import PluggedPolicy

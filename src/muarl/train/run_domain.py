@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from muarl.content import hashed
 from muarl.data.progress import unfit_items
 from muarl.domain import Domain
+from muarl.domain.content import hashed
 from muarl.errors import Problem, SpecError
 from muarl.evaluate.held_out import (
     evaluation_tasks,

@@ -39,7 +39,7 @@ from typing import Any
 
 import msgspec
 
-from muarl.content import changes
+from muarl.domain.content import changes
 from muarl.errors import MuarlError, NoRunError, RecordError, SetupError
 from muarl.observe.sinks import Sinks
 from muarl.record.claim import LOCK, claimed

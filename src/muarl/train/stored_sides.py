@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from muarl.content import changes
+from muarl.domain.content import changes
 from muarl.errors import RecordError, UsageError, did_you_mean
 from muarl.evaluate.contamination import Contamination, contamination
 from muarl.evaluate.floor import above_floor

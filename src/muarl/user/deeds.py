@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from muarl.messages import ToolCall
@@ -36,20 +36,35 @@ async def do(
     Raises:
         Unknown: She lacks a fact for it.
     """
-    call = ToolCall(call_id, action.tool, _filled(action.arguments, facts))
+
+    def fact(name: str) -> str:
+        if name not in facts:
+            raise Unknown(name)
+        return facts[name]
+
+    call = ToolCall(call_id, action.tool, filled(action.arguments, fact))
     answer = await device.call(call)
     return not answer.is_error, {**dict(_fields(answer.content)), "result": answer.content}
 
 
-def _filled(value: Any, facts: Mapping[str, str]) -> Any:
+def filled(value: Any, fact: Callable[[str], str | None]) -> Any:
+    """Arguments of an action with the facts that their slots stand for.
+
+    Example:
+        >>> filled({"order": "{order_id}", "n": 1}, {"order_id": "B17"}.get)
+        {'order': 'B17', 'n': 1}
+
+    Args:
+        value: The arguments, or what lies within.
+        fact: The fact of a name; None leaves its slot as it is.
+    """
     if isinstance(value, Mapping):
-        return {key: _filled(below, facts) for key, below in value.items()}
+        return {key: filled(below, fact) for key, below in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_filled(below, facts) for below in value]
+        return [filled(below, fact) for below in value]
     if isinstance(value, str) and (slot := SLOT.fullmatch(value)):
-        if slot[1] not in facts:
-            raise Unknown(slot[1])
-        return facts[slot[1]]
+        told = fact(slot[1])
+        return value if told is None else told
     return value
 
 

@@ -30,9 +30,9 @@ from muarl.compat.acebench.score import (
 )
 from muarl.compat.acebench.solutions import solution
 from muarl.compat.gold_expert import GoldExpert
+from muarl.compat.imported_folder import read_imported
 from muarl.compat.json_schema import json_schema
 from muarl.compat.python_calls import NotCalls
-from muarl.errors import SetupError
 from muarl.reward import Evidence
 from muarl.spec import FactSpec, GoldCallSpec, PredicateSpec, RequestSpec, TaskSpec, UserGoalSpec
 from muarl.world import World, plain
@@ -64,25 +64,18 @@ class Imported:
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """Its entries by id; all have the same classes and functions."""
-        return {entry.id: entry for entry in self._read(ENTRIES, list[Entry])}
+        return {entry.id: entry for entry in read_imported(self._folder / ENTRIES, list[Entry])}
 
     @cached_property
     def calls(self) -> AceCalls:
         """How calls stand in the agent's text."""
         entry = next(iter(self.entries.values()))
-        return AceCalls(entry.kind, entry.functions, self._read(PROMPT, Prompt))
+        return AceCalls(entry.kind, entry.functions, read_imported(self._folder / PROMPT, Prompt))
 
     @cached_property
     def _records(self) -> Mapping[str, Any]:
-        records: dict[str, Any] = self._read(RECORDS, dict[str, Any])
+        records: dict[str, Any] = read_imported(self._folder / RECORDS, dict[str, Any])
         return records
-
-    def _read(self, name: str, kind: Any) -> Any:
-        path = self._folder / name
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise SetupError(f"{path} cannot be read ({error}); import the domain anew") from error
 
     def begun(self, entry: Entry) -> World:
         """The world that a task begins with."""

@@ -26,6 +26,7 @@ from muarl.compat.acebench.entries import (
 from muarl.compat.acebench.environment import NO_QUESTIONS
 from muarl.compat.acebench.imported import ENTRIES, FINISHED, RECORDS
 from muarl.compat.acebench.prompting import PROMPT, Prompt
+from muarl.compat.imported_folder import domain_yaml
 from muarl.compat.python_text import filled, parsed, texts
 from muarl.compat.upstream import Upstream
 from muarl.errors import RecordError, SetupError
@@ -169,8 +170,8 @@ def _write(folder: Path, group: Sequence[Entry], data: Path, upstream: Upstream)
     prompt = _agents_prompt(first, upstream)
     (folder / PROMPT).write_bytes(msgspec.json.encode(prompt))
     spec = _spec(folder.name, group, upstream)
-    (folder / "domain.yaml").write_text(_yaml(spec, _TOOLS), encoding="utf-8")
-    text = _yaml(_with_text_calls(spec, prompt), _PROMPTED)
+    (folder / "domain.yaml").write_text(domain_yaml(spec, _TOOLS), encoding="utf-8")
+    text = domain_yaml(_with_text_calls(spec, prompt), _PROMPTED)
     (folder / "prompted.yaml").write_text(text, encoding="utf-8")
 
 
@@ -228,18 +229,6 @@ def _with_text_calls(spec: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
         "calls": {"text": {"convention": "{code}:calls"}},
         "benchmark": {**spec["benchmark"], **differs},
     }
-
-
-def _yaml(spec: Mapping[str, Any], code: str) -> str:
-    """A domain's file in flow style, which JSON is."""
-    said = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in spec.items()
-    ).replace("{code}", code)
-    return f"# yaml-language-server: $schema=schemas/domain.v1.json\n{_NOTE}\n{said}\n"
-
-
-_NOTE = """\
-# Written by `muarl import`; what it was made from stands in origin.json. Each task has the official reward of its own; the one here counts for none."""
 
 
 def _rules(entry: Entry, upstream: Upstream) -> str:

@@ -28,8 +28,8 @@ from muarl.compat.bfcl.text_calls import execution_text
 from muarl.compat.bfcl.toolkit import Version
 from muarl.compat.bfcl.upstream import Upstream
 from muarl.compat.gold_expert import GoldExpert
+from muarl.compat.imported_folder import read_imported
 from muarl.compat.json_schema import json_schema
-from muarl.errors import SetupError
 from muarl.reward import Evidence
 from muarl.spec import GoldCallSpec, PredicateSpec, TaskSpec, TurnSpec
 from muarl.world import World
@@ -71,16 +71,18 @@ class Imported:
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """Its entries by id."""
-        return {entry.id: entry for entry in self._read(ENTRIES, list[Entry])}
+        return {entry.id: entry for entry in read_imported(self._folder / ENTRIES, list[Entry])}
 
     @cached_property
     def _docs(self) -> Mapping[str, list[dict[str, Any]]]:
-        docs: Mapping[str, list[dict[str, Any]]] = self._read(DOCS, dict[str, list[dict[str, Any]]])
+        docs: Mapping[str, list[dict[str, Any]]] = read_imported(
+            self._folder / DOCS, dict[str, list[dict[str, Any]]]
+        )
         return docs
 
     @cached_property
     def _origin(self) -> Origin:
-        origin: Origin = self._read(ORIGIN, Origin)
+        origin: Origin = read_imported(self._folder / ORIGIN, Origin)
         return origin
 
     @cached_property
@@ -90,7 +92,9 @@ class Imported:
     @cached_property
     def calls(self) -> BfclCalls:
         """How calls stand in the agent's text."""
-        return BfclCalls(self._origin.version, self._functions, self._read(PROMPT, Prompt))
+        return BfclCalls(
+            self._origin.version, self._functions, read_imported(self._folder / PROMPT, Prompt)
+        )
 
     @cached_property
     def _functions(self) -> Mapping[str, dict[str, Any]]:
@@ -98,14 +102,7 @@ class Imported:
 
     def json(self, path: str) -> Any:
         """A file of the domain that holds tables."""
-        return self._read(path, Any)
-
-    def _read(self, name: str, kind: Any) -> Any:
-        path = self._folder / name
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise SetupError(f"{path} cannot be read ({error}); import the domain anew") from error
+        return read_imported(self._folder / path, Any)
 
     def world(self) -> Any:
         """What all tasks begin with: nothing, since each has classes of its own."""

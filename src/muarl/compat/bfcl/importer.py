@@ -5,7 +5,6 @@ Nothing is downloaded, and nothing of the copy is executed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from muarl.compat.bfcl.prompting import PROMPT, Prompt, read_prompt
 from muarl.compat.bfcl.sandbox import CLASSES
 from muarl.compat.bfcl.tables import LONG, TABLES, constants
 from muarl.compat.bfcl.toolkit import Version
+from muarl.compat.imported_folder import domain_yaml
 from muarl.compat.upstream import Upstream, as_json, data_id
 from muarl.errors import SetupError
 from muarl.spec.schema import schema_files
@@ -73,8 +73,6 @@ _OWN_WORDS = (
     "What a prompted model is told is worded by muarl: the copy that was imported has no "
     "constants/default_prompts.py."
 )
-_NOTE = """\
-# Written by `muarl import`; what it was made from stands in origin.json. Each task has the official reward of its own; the one here counts for none."""
 
 
 def write_domains(
@@ -197,9 +195,9 @@ def _write(
         code = _TOOLS_PY.format(servers=servers, prompted=prompted)
         (folder / file).write_text(code, encoding="utf-8")
     spec = _spec(f"bfcl-{version}-{folder.name}", entries, docs, summary)
-    (folder / "domain.yaml").write_text(_yaml(spec, _TOOLS), encoding="utf-8")
+    (folder / "domain.yaml").write_text(domain_yaml(spec, _TOOLS), encoding="utf-8")
     (folder / "prompted.yaml").write_text(
-        _yaml(_prompted(spec, shared[PROMPT]), _PROMPTED), encoding="utf-8"
+        domain_yaml(_prompted(spec, shared[PROMPT]), _PROMPTED), encoding="utf-8"
     )
 
 
@@ -248,11 +246,3 @@ def _prompted(spec: Mapping[str, Any], prompt: Prompt) -> dict[str, Any]:
         "calls": {"text": {"convention": "{code}:calls"}},
         "benchmark": {**spec["benchmark"], **differs},
     }
-
-
-def _yaml(spec: Mapping[str, Any], code: str) -> str:
-    """A domain's file in flow style, which JSON is."""
-    said = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in spec.items()
-    ).replace("{code}", code)
-    return f"# yaml-language-server: $schema=schemas/domain.v1.json\n{_NOTE}\n{said}\n"

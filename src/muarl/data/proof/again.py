@@ -86,7 +86,9 @@ def made_again_findings(subject: Subject) -> Iterator[ProofFinding]:
         )
         yield subject.about(Check.AGAIN, next(iter(of_python)), message)
     for split in domain.splits if spec.tasks.generator is not None else ():
-        for first, second in zip(domain.tasks(split), again.generated(split), strict=True):
+        for first, second in zip(
+            domain.tasks(split), again.task_source.generated(split), strict=True
+        ):
             if first != second:
                 message = (
                     f"{spec.tasks.generator} makes other tasks from the same seed: the first of split "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from muarl.data.proof.finding import Check, ProofFinding, Subject
@@ -11,7 +11,7 @@ from muarl.data.proof.values import facts_of
 from muarl.errors import SyncError
 from muarl.messages import ToolCall
 from muarl.spec import TaskSpec
-from muarl.spec.wording import SLOT
+from muarl.user.deeds import filled
 from muarl.world import World, diff, equal
 
 
@@ -21,7 +21,7 @@ def deed_findings(subject: Subject, task: TaskSpec) -> Iterator[ProofFinding]:
     if script is None or task.user is None:
         return
     facts = {fact.id: fact.value for fact in facts_of(task)}
-    deeds = [(deed.tool, _filled(deed.arguments, facts)) for deed in script.actions.values()]
+    deeds = [(deed.tool, filled(deed.arguments, facts.get)) for deed in script.actions.values()]
     for index, call in enumerate(task.gold):
         if call.by == "user" and not any(
             tool == call.tool and equal(arguments, call.arguments) for tool, arguments in deeds
@@ -31,17 +31,6 @@ def deed_findings(subject: Subject, task: TaskSpec) -> Iterator[ProofFinding]:
                 "with these arguments; add it under user.actions"
             )
             yield subject.about_task(Check.REACH, task, ("gold", index), message)
-
-
-def _filled(value: Any, facts: Mapping[str, str]) -> Any:
-    """Arguments of an action with the facts they stand for, as far as the task has them."""
-    if isinstance(value, Mapping):
-        return {key: _filled(below, facts) for key, below in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_filled(below, facts) for below in value]
-    if isinstance(value, str) and (slot := SLOT.fullmatch(value)):
-        return facts.get(slot[1], value)
-    return value
 
 
 async def sync_findings(subject: Subject, task: TaskSpec) -> list[ProofFinding]:

@@ -13,13 +13,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from types import FrameType, TracebackType
-from typing import NamedTuple, Self
+from types import FrameType
+from typing import NamedTuple
 
 from muarl.authors import frames_of_hers, place_of
 from muarl.domain import Domain
 from muarl.errors import ToolServerError
 from muarl.gate import current_lane
+from muarl.helper_thread import helper_thread
 from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.tools import ToolServer, ToolSession, sharing
 from muarl.world import World
@@ -56,12 +57,12 @@ class UnderWay(NamedTuple):
 
 
 class CallWatch:
-    """Looks, from a thread of its own, whether the calls of a domain's tools come to an end.
+    """Looks whether the calls of a domain's tools come to an end; made by the thread of their loop.
 
     Args:
         patience_s: What a call may take at most, by the domain's own limits.
-        on_found: Told once, from that thread, that a tool holds up the loop which opened the watch,
-            while it still does.
+        on_found: Told once, from the thread that looks, that a tool holds up the loop, while it still
+            does.
         on_stuck: Told once, likewise, that a call does not end: nothing moved for longer than any
             call may take.
 
@@ -83,22 +84,7 @@ class CallWatch:
         self._under_way: dict[int, UnderWay] = {}
         self._moves = 0
         self._moved_at = time.monotonic()
-        self._ended = threading.Event()
         self._loop = threading.get_ident()
-        self._thread = threading.Thread(target=self._look, name="call watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
 
     @contextmanager
     def during(self, made: UnderWay) -> Iterator[None]:
@@ -126,11 +112,12 @@ class CallWatch:
         if self._found:
             raise ToolServerError(self._found)
 
-    def _look(self) -> None:
+    def look(self, ended: threading.Event) -> None:
+        """Look again and again until the event is set, or a call is found not to end."""
         looks = 0
         before = self._moves
         in_all = 0.0
-        while not self._ended.wait(_PERIOD_S):
+        while not ended.wait(_PERIOD_S):
             frame = held_by(sys._current_frames().get(self._loop))
             if self._is_stuck():
                 self.failed = _made_in(frame) or next(iter(self._under_way.values()), None)
@@ -212,7 +199,8 @@ def watching(
         SpecError: Its server cannot be imported.
     """
     agent, user = domain.server, domain.user_server
-    with CallWatch(_longest_call_s(domain), on_found, on_stuck) as watch:
+    watch = CallWatch(_longest_call_s(domain), on_found, on_stuck)
+    with helper_thread(watch.look, "muarl-calls"):
         domain.server = _WatchedServer(agent, watch)
         if user is not None:
             domain.user_server = _WatchedServer(user, watch)

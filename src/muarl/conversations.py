@@ -1,12 +1,12 @@
 """Conversations in tokens, matched by what was said: whose next prompt goes on from what was sampled (L1).
 
 An agent of somebody's own sends whole histories, as chat endpoints are sent them: of the main conversation,
-of sub-agents, trimmed ones, the same one twice. Here each is matched to the thread that it goes on from, so
-that nothing sampled is ever tokenised again.
+of sub-agents, trimmed ones, the same one twice. Here each history is matched to the conversation that it goes
+on from, so that nothing sampled is ever tokenised again.
 
-    sent      [s u]               new thread       prompt  [S S U]      sampled [A A]
+    sent      [s u]               begins one       prompt  [S S U]      sampled [A A]
     sent      [s u a t]           goes on from it  prompt  [S S U A A T]
-    sent      [s u]  once more    no thread ends there: a new one, and a fork
+    sent      [s u]  once more    none ends there: a new one, and a fork
     sent      [s u a' t]          what the agent is said to have said was not sampled: likewise
 """
 
@@ -22,7 +22,7 @@ from muarl.side import Mark, Side
 from muarl.world import equal
 
 
-class Thread:
+class Conversation:
     """One conversation, from its beginning to the last message that was sampled in it."""
 
     def __init__(self, side: Side, tools: tuple[ToolSpec, ...]) -> None:
@@ -73,57 +73,59 @@ class Thread:
         return message, where
 
 
-class Threads:
+class Conversations:
     """All conversations of one episode.
 
     Args:
         renderer: Of the policy's model.
 
     Attributes:
-        samples: One per unbroken prefix, of all threads, in the order in which they began.
+        samples: One per unbroken prefix, of all conversations, in the order in which they began.
     """
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
-        self._threads: list[Thread] = []
+        self._conversations: list[Conversation] = []
         self.samples: list[Sample] = []
 
     @property
     def forks(self) -> int:
         """Prefixes that broke, or were begun beside the first."""
-        return max(len(self._threads) - 1, 0) + sum(thread.forks for thread in self._threads)
+        return max(len(self._conversations) - 1, 0) + sum(one.forks for one in self._conversations)
 
-    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Thread:
-        """The thread that a conversation goes on in, ready for its next message to be sampled."""
+    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Conversation:
+        """The conversation that a history goes on from, ready for its next message to be sampled."""
         sent, offered = tuple(messages), tuple(tools)
-        thread = self._continued(sent, offered)
-        if thread is None:
-            thread = Thread(Side(self._renderer, self.samples), offered)
-            self._threads.append(thread)
+        conversation = self._continued(sent, offered)
+        if conversation is None:
+            conversation = Conversation(Side(self._renderer, self.samples), offered)
+            self._conversations.append(conversation)
         try:
-            thread.ask(sent)
+            conversation.ask(sent)
         except BaseException:  # what no template renders was not asked
-            self.take_back(thread)
+            self.take_back(conversation)
             raise
-        return thread
+        return conversation
 
-    def take_back(self, thread: Thread) -> None:
+    def take_back(self, conversation: Conversation) -> None:
         """Forget that a conversation was asked on: no message came, and it may be asked again."""
-        if not thread.take_back():
-            self._threads.remove(thread)
+        if not conversation.take_back():
+            self._conversations.remove(conversation)
 
-    def _continued(self, sent: tuple[Message, ...], offered: tuple[ToolSpec, ...]) -> Thread | None:
-        """The longest thread that these messages go on from, by something other than the agent's words."""
+    def _continued(
+        self, sent: tuple[Message, ...], offered: tuple[ToolSpec, ...]
+    ) -> Conversation | None:
+        """The longest conversation that these messages go on from, by something other than the agent's words."""
         found = [
-            thread
-            for thread in self._threads
-            if not thread.is_asked
-            and _same_tools(thread.tools, offered)
-            and len(thread.history) < len(sent)
-            and all(map(_same, thread.history, sent))
-            and all(message.role != "assistant" for message in sent[len(thread.history) :])
+            conversation
+            for conversation in self._conversations
+            if not conversation.is_asked
+            and _same_tools(conversation.tools, offered)
+            and len(conversation.history) < len(sent)
+            and all(map(_same, conversation.history, sent))
+            and all(message.role != "assistant" for message in sent[len(conversation.history) :])
         ]
-        return max(found, key=lambda thread: len(thread.history), default=None)
+        return max(found, key=lambda one: len(one.history), default=None)
 
 
 def _same(ours: Message, sent: Message) -> bool:

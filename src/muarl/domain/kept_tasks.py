@@ -55,7 +55,7 @@ def kept(key: str, make: Callable[[], Sequence[TaskSpec]]) -> tuple[TaskSpec, ..
 @cache
 def own_source() -> str:
     """A hash of all of muarl's Python: another muarl may compose other tasks."""
-    root = Path(__file__).parent
+    root = Path(__file__).parents[1]
     return _hash(*(_hash(str(file.relative_to(root)), file.read_text()) for file in _python(root)))
 
 

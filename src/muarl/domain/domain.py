@@ -5,51 +5,32 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from muarl import content
-from muarl.authors import RAISED, blame, let_others_pass
-from muarl.base_world import base_world
-from muarl.device import InStep, Sync, device_server, synchronisation
-from muarl.domain_files import TooMuch
+from muarl.domain import content
+from muarl.domain.base_world import base_world
+from muarl.domain.expert import Agent, expert_of
+from muarl.domain.servers import agent_server, device_server
+from muarl.domain.sync import Sync, synchronisation
+from muarl.domain.task_worlds import first_world, make_gold_calls
+from muarl.domain.tasks import TaskSource
 from muarl.environments import Environments, EnvironmentUser, Sides, environments_of
-from muarl.errors import SpecError, SyncError, ToolServerError
-from muarl.generated import composition_of, generated_tasks
-from muarl.goals import Composition
-from muarl.kept_tasks import kept
-from muarl.messages import Message, ToolCall, ToolSpec
+from muarl.messages import Message, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.record import Turn, UserReply
 from muarl.reward import EndpointJudges, Evidence, Judges, Verdict, judge
-from muarl.spec import (
-    DomainSpec,
-    Located,
-    PredicateSpec,
-    RewardFile,
-    TaskSpec,
-    load_domain_spec,
-    load_task_files,
-)
+from muarl.spec import DomainSpec, Located, PredicateSpec, RewardFile, TaskSpec, load_domain_spec
 from muarl.spec.calls import Who
 from muarl.spec.environment import ENVIRONMENT
-from muarl.spec.tools import PythonToolsSpec, SqlToolsSpec
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.text_calls import Convention, PythonCalls
-from muarl.tools import ToolServer, ToolSession, sharing, tool_server
+from muarl.tools import ToolServer, ToolSession, sharing
 from muarl.user import User
 from muarl.user.build import UnfitUser, Users
 from muarl.user.speaker import Speaker
 from muarl.world import World
-
-
-class Agent(Protocol):
-    """A rule-based agent, such as a domain's expert; lives for one dialogue."""
-
-    def act(self, history: Sequence[Message]) -> Message:
-        """The next assistant message, given the conversation so far."""
-        ...
 
 
 class Domain:
@@ -59,19 +40,13 @@ class Domain:
         self.located = located
         self.spec = located.spec
         self.folder = located.path.parent
-        self._python = PythonFolder(located, located.spec.id)
+        self.python = PythonFolder(located, located.spec.id)
+        self.judges: Judges = EndpointJudges()
         self._tasks: dict[str, tuple[TaskSpec, ...]] = {}
         self._gold: dict[str, World] = {}
         self._users = Users(located)
-        self.judges: Judges = EndpointJudges()
-        self._base: World | None = None
-        self._content: dict[str, Any] | None = None
-        self._content_hash = ""
-        self._server: ToolServer | None = None
-        self._user_server: ToolServer | None = None
-        self._sync: Sync | None = None
-        if self.spec.device is not None and self.spec.device.sync:
-            self._sync = synchronisation(located, self.spec.device.sync, self._python)
+        steps = self.spec.device.sync if self.spec.device is not None else []
+        self.sync: Sync | None = synchronisation(located, steps, self.python) if steps else None
 
     @property
     def name(self) -> str:
@@ -121,22 +96,18 @@ class Domain:
         text = self.spec.calls.text
         if text is None or text.convention is None:
             return None if text is None else PythonCalls()
-        convention: Convention = self._python.load(text.convention, ("calls", "text", "convention"))
+        convention: Convention = self.python.load(text.convention, ("calls", "text", "convention"))
         return convention
 
-    @property
+    @cached_property
     def base(self) -> World:
         """The domain's world before any task."""
-        if self._base is None:
-            self._base = base_world(self.located, self._python)
-        return self._base
+        return base_world(self.located, self.python)
 
     @cached_property
     def environments(self) -> Environments | None:
         """What answers in the place of user and tools; None where they do."""
-        return (
-            None if self.spec.environment is None else environments_of(self.located, self._python)
-        )
+        return None if self.spec.environment is None else environments_of(self.located, self.python)
 
     @cached_property
     def _environment(self) -> Sides | None:
@@ -154,47 +125,27 @@ class Domain:
         if self._environment is not None:
             self._environment.cut_short(world, message)
 
-    @property
+    @cached_property
     def server(self) -> ToolServer:
-        """The domain's tool server."""
-        if self._server is None and self._environment is not None:
-            self._server = self._environment.agent
-        if self._server is None:
-            server = tool_server(
-                self.spec.tools,
-                self.folder,
-                lambda ref, *, index: self._python.load(ref, ("tools", index, "python")),
-            )
-            self._server = self._in_step(server)
-        return self._server
+        """The domain's tool server, or what an environment has in its place.
 
-    @server.setter
-    def server(self, server: ToolServer) -> None:
-        """Put another in its place, such as a faulty one in a test."""
-        self._server = server
+        Another may be put in its place, such as a faulty one in a test.
+        """
+        if self._environment is not None:
+            return self._environment.agent
+        return agent_server(self.located, self.python, self.sync)
 
-    @property
+    @cached_property
     def user_server(self) -> ToolServer | None:
-        """The tool server of the user's own device, or of an environment; None where there is neither."""
-        if self._user_server is None and self._environment is not None:
-            self._user_server = self._environment.user
-        if self._user_server is None and self.spec.device is not None:
-            server = device_server(self.located, self.spec.device, self._python)
-            self._user_server = self._in_step(server)
-        return self._user_server
+        """The tool server of the user's own device, or of an environment; None where there is neither.
 
-    @user_server.setter
-    def user_server(self, server: ToolServer) -> None:
-        """Put another in its place, such as a faulty one in a test."""
-        self._user_server = server
-
-    @property
-    def sync(self) -> Sync | None:
-        """What keeps both sides in step; None where nothing is declared."""
-        return self._sync
-
-    def _in_step(self, server: ToolServer) -> ToolServer:
-        return server if self._sync is None else InStep(server, self._sync)
+        Another may be put in its place, likewise.
+        """
+        if self._environment is not None:
+            return self._environment.user
+        if self.spec.device is None:
+            return None
+        return device_server(self.located, self.spec.device, self.python, self.sync)
 
     @asynccontextmanager
     async def sharing(self) -> AsyncIterator[None]:
@@ -238,12 +189,15 @@ class Domain:
                 sides["user"] = await held.enter_async_context(self.user_server.session(world))
             yield sides
 
+    @cached_property
+    def task_source(self) -> TaskSource:
+        """Where its tasks come from."""
+        return TaskSource(self)
+
     @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits, in the spec's order."""
-        if self.spec.tasks.splits:
-            return tuple(self.spec.tasks.splits)
-        return tuple(dict.fromkeys(task.split for task in self._file_tasks()))
+        return self.task_source.splits
 
     def tasks(self, split: str) -> tuple[TaskSpec, ...]:
         """The tasks of one split.
@@ -252,14 +206,11 @@ class Domain:
             SpecError: There is no such split, or the generator broke its contract.
         """
         if split not in self._tasks:
-            if split not in self.splits:
-                known = ", ".join(self.splits)
-                raise self._problem(("tasks",), f"there is no split {split!r}; splits: {known}")
-            self._tasks[split] = self._load_tasks(split)
+            self._tasks[split] = self.task_source.tasks(split)
         return self._tasks[split]
 
     async def content(self, splits: Iterable[str]) -> dict[str, Any]:
-        """The table of what it is made of; see `muarl.content.changes`.
+        """The table of what it is made of; see `muarl.domain.content.changes`.
 
         Args:
             splits: Whose tasks are in it.
@@ -271,7 +222,7 @@ class Domain:
         tasks = {split: self.tasks(split) for split in splits}
         judged = [content.predicates_of(task) for of_split in tasks.values() for task in of_split]
         return {
-            **self._shared_content(),
+            **self.shared_content,
             **content.plugins_of(self.spec, judged),
             **content.schemas_of(await self.tools(), await self.user_tools()),
             **content.tasks_of(tasks),
@@ -287,21 +238,21 @@ class Domain:
         Raises:
             SpecError: The domain's folder holds too much.
         """
-        self._content_hash = self._content_hash or content.hashed(self._shared_content())
         plugins = content.plugins_of(content.predicates_of(task))
-        return content.hashed([self._content_hash, task.content_hash, *filter(None, [plugins])])
+        return content.hashed([self._shared_hash, task.content_hash, *filter(None, [plugins])])
 
-    def _shared_content(self) -> dict[str, Any]:
-        if self._content is None:
-            try:
-                self._content = content.content_of(self.spec, self.folder, self.base)
-            except TooMuch as much:
-                message = (
-                    f"all files beside a domain count as parts of it, and its folder is too large: "
-                    f"{much}; give the domain a folder of its own"
-                )
-                raise self._problem((), message) from much
-        return self._content
+    @cached_property
+    def shared_content(self) -> dict[str, Any]:
+        """What of it all its dialogues follow from, whatever their task.
+
+        Raises:
+            SpecError: The domain's folder holds too much.
+        """
+        return content.content_of(self.located, self.base)
+
+    @cached_property
+    def _shared_hash(self) -> str:
+        return content.hashed(self.shared_content)
 
     def world_for(self, task: TaskSpec) -> World:
         """A fresh world for one dialogue of a task, with both sides in step.
@@ -309,23 +260,7 @@ class Domain:
         Raises:
             SpecError: The task's rows are none of the domain's tables, or `sync` failed.
         """
-        try:
-            world = self.base.fork(task.world)
-        except ValueError as wrong:
-            raise self._problem(("tasks",), f"task {task.id!r}: world: {wrong}") from wrong
-        except RAISED as error:  # boundary: a package's world raises anything
-            let_others_pass(error)
-            if self.spec.world.plugin is None:
-                raise
-            message = f"{self.spec.world.plugin.provided} raised as it was forked: {blame(error)}"
-            raise self._problem(("world", "plugin"), message) from error
-        if self._sync is not None:
-            try:
-                self._sync(world)
-            except SyncError as error:
-                message = f"task {task.id!r} cannot begin: {error}"
-                raise self._problem(("device", "sync"), message) from error
-        return world
+        return first_world(self.located, self.base, self.sync, task)
 
     async def gold_world(self, task: TaskSpec) -> World:
         """The world after the task's gold calls; computed once per task.
@@ -339,14 +274,7 @@ class Domain:
         world = self.world_for(task)
         if task.gold or self.spec.keeps_state:
             async with self.sides(world) as sides:
-                for index, gold in enumerate(task.gold):
-                    call = ToolCall(id=f"gold_{index}", name=gold.tool, arguments=gold.arguments)
-                    result = await sides[gold.by].call(call)
-                    if result.is_error:
-                        raise ToolServerError(
-                            f"gold call {index} of task {task.id!r}, {gold.tool}, "
-                            f"was answered with an error: {result.content}"
-                        )
+                await make_gold_calls(task, sides)
         self._gold[task.content_hash] = world
         return world
 
@@ -403,7 +331,7 @@ class Domain:
             writes=self.spec.writes,
             judges=self.judges,
             begin=initial.fork,
-            load=lambda ref: self._python.load(ref, ("reward",)),
+            load=lambda ref: self.python.load(ref, ("reward",)),
         )
 
     def reward_for(self, task: TaskSpec, *, training: bool) -> Sequence[PredicateSpec]:
@@ -447,78 +375,10 @@ class Domain:
         Raises:
             SpecError: The domain has none, or it does not know a habit.
         """
-        if self.spec.expert is None:
-            message = (
-                "expert dialogues are needed (for a cold start, for the tokenizer of a tiny model), "
-                "and the domain names no expert; name one under `expert`"
-            )
-            raise self._problem((), message)
-        agent: Agent = self._python.call(
-            self.spec.expert, ("expert",), task, dict(imperfections), rng
-        )
-        return agent
+        return expert_of(self.located, self.python, task, imperfections, rng)
 
-    def _problem(self, loc: tuple[str | int, ...], message: str) -> SpecError:
-        return SpecError([self.located.problem(loc, message)])
-
-    def _file_tasks(self) -> list[TaskSpec]:
-        return [task for file in load_task_files(self.located) for task in file.spec.tasks]
-
-    def _load_tasks(self, split: str) -> tuple[TaskSpec, ...]:
-        source = self.spec.tasks
-        if not source.splits:
-            return tuple(task for task in self._file_tasks() if task.split == split)
-        in_process = (
-            PythonToolsSpec,
-            SqlToolsSpec,
-        )  # a server elsewhere may answer otherwise today
-        if source.goals is None or not all(
-            isinstance(s, in_process) for s in self.spec.all_servers
-        ):
-            return self.generated(split)
-        return kept(self._key_of(split), partial(self.generated, split))
-
-    def generated(self, split: str) -> tuple[TaskSpec, ...]:
-        """The tasks of a split of a domain that has a generator or goals, made now, whatever is kept.
-
-        Raises:
-            SpecError: The generator broke its contract; goals give no such tasks.
-            ToolServerError: Goals need the tool server, and it does not start, or died.
-        """
-        return generated_tasks(self.located, self._python, self._apart, split, self.environments)
-
-    def _key_of(self, split: str) -> str:
-        """A hash of all that composed tasks follow from, tools among them."""
-        shared = self._shared_content()
-        return content.hashed([shared, self.spec.model_dump(mode="json"), split])
-
-    def composition(
-        self,
-        split: str,
-        *,
-        count: int | None = None,
-        seed: int | None = None,
-        goals: str | None = None,
-    ) -> Composition:
-        """Tasks made of its goals, with axes, and why other draws were not kept.
-
-        Args:
-            split: Of the tasks.
-            count: How many; left out, as many as the domain's file says.
-            seed: Likewise.
-            goals: `file.py:name` of other goals than those that the file names.
-
-        Raises:
-            SpecError: There are no goals or no such split, or these give no such tasks.
-            ToolServerError: The tool server does not start, or died.
-        """
-        apart = self._apart()
-        return composition_of(
-            self.located, self._python, apart, split, count=count, seed=seed, goals=goals
-        )
-
-    def _apart(self) -> Domain:
-        """The same domain anew: what its servers share is bound to the event loop they are used in."""
+    def anew(self) -> Domain:
+        """The same domain, loaded once more: what servers share is bound to the event loop they are used in."""
         return Domain(self.located)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from muarl.domain_files import files_of
+from muarl.domain.files import TooMuch, files_of
+from muarl.errors import SpecError
 from muarl.messages import ToolSpec
-from muarl.spec import DomainSpec, TaskSpec
+from muarl.spec import DomainSpec, Located, TaskSpec
 from muarl.spec.plugged import versions_of
 from muarl.world import Change, World, diff, plain
 
@@ -36,20 +36,28 @@ _HASHED = (
 )
 
 
-def content_of(spec: DomainSpec, folder: Path, base: World) -> dict[str, Any]:
+def content_of(located: Located[DomainSpec], base: World) -> dict[str, Any]:
     """The parts that all dialogues of a domain share: its file's fields, all other files, its world.
 
     Args:
-        spec: The domain's file.
-        folder: Its folder.
+        located: The domain's file.
         base: The world before any task.
 
     Raises:
-        TooMuch: The folder holds more than can be looked at.
+        SpecError: The folder holds more than can be looked at.
     """
+    spec = located.spec
+    try:
+        files = files_of(spec, located.path.parent)
+    except TooMuch as much:
+        message = (
+            f"all files beside a domain count as parts of it, and its folder is too large: "
+            f"{much}; give the domain a folder of its own"
+        )
+        raise SpecError([located.problem((), message)]) from much
     return {
         **spec.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True),
-        "files": files_of(spec, folder),
+        "files": files,
         "tables": {name: hashed(statement) for name, statement in base.schema.items()},
         "base world": {key: hashed(plain(value)) for key, value in base.items()},
         **plugins_of(spec),

@@ -1,94 +1,23 @@
-"""A domain's second side at work: the tools on the user's own device, and what keeps it in step.
-
-The device's part of the world lies at `device` in the dialogue's world. So forks, differences, gold
-worlds, predicates, records and replays know both sides as one world, and need no further case; only
-the user's tools see no more than her part.
-"""
+"""What keeps the world of the user's device in step with the agent's: declared copies, and Python."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from muarl.authors import RAISED, blame, let_others_pass
 from muarl.errors import MuarlError, SyncError
-from muarl.messages import ToolCall, ToolResult, ToolSpec
 from muarl.python_folder import PythonFolder
 from muarl.spec import DomainSpec, Located
-from muarl.spec.device import DEVICE, DeviceSpec, SyncSpec
-from muarl.tools import ToolServer, ToolSession, sharing, tool_server
-from muarl.world import Key, MapNode, World, WorldProxy, equal, lookup, place, plain, split
+from muarl.spec.device import SyncSpec
+from muarl.world import Key, MapNode, World, equal, lookup, place, plain, split
 
 Sync = Callable[[World], None]
+"""Brings a world in step, in place."""
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
-
-
-def device_server(
-    located: Located[DomainSpec], spec: DeviceSpec, python: PythonFolder
-) -> ToolServer:
-    """The servers of a user's tools, whose sessions are opened over the whole world."""
-    server = tool_server(
-        spec.tools,
-        located.path.parent,
-        lambda ref, *, index: python.load(ref, ("device", "tools", index, "python")),
-    )
-    return server if spec.world is None else _OnDevice(server)
-
-
-class _OnDevice:
-    """A `ToolServer` whose tools see of a dialogue's world the device's part."""
-
-    def __init__(self, server: ToolServer) -> None:
-        self._server = server
-
-    def session(self, world: World) -> AbstractAsyncContextManager[ToolSession]:
-        return self._server.session(WorldProxy(lambda: world[DEVICE]))
-
-    def shared(self) -> AbstractAsyncContextManager[None]:
-        """As of what it is around."""
-        return sharing(self._server)
-
-
-class InStep:
-    """A `ToolServer` after whose every call the world is brought in step.
-
-    Args:
-        server: The tools of one side.
-        sync: Does it.
-    """
-
-    def __init__(self, server: ToolServer, sync: Sync) -> None:
-        self._server = server
-        self._sync = sync
-
-    @asynccontextmanager
-    async def session(self, world: World) -> AsyncIterator[ToolSession]:
-        async with self._server.session(world) as session:
-            yield _InStepSession(session, world, self._sync)
-
-    def shared(self) -> AbstractAsyncContextManager[None]:
-        """As of what it is around."""
-        return sharing(self._server)
-
-
-class _InStepSession:
-    def __init__(self, session: ToolSession, world: World, sync: Sync) -> None:
-        self._session = session
-        self._world = world
-        self._sync = sync
-
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        return self._session.tools
-
-    async def call(self, call: ToolCall) -> ToolResult:
-        result = await self._session.call(call)
-        self._sync(self._world)
-        return result
 
 
 def synchronisation(
