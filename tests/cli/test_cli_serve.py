@@ -20,6 +20,8 @@ from bad_input import SOURCE, InProcess
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult
+from phone_kit import DOMAIN as PHONES
+from phone_kit import TOOLS, use, write_phones
 
 from muarl.cli.init import write
 from muarl.cli.serve import fresh_sessions
@@ -358,6 +360,23 @@ def test_what_is_not_there_is_named(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         muarl("serve", "shop", "--http", port).refuses(1, f"port {port}", "choose another")
+
+
+def test_a_world_that_only_a_task_brings_in_step_is_refused_before_anybody_comes(
+    muarl: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was served, and every call was answered with an internal error; handset is such a domain."""
+    write_phones(tmp_path, domain=PHONES.replace("{line: L1,", '{line: "",'))
+    monkeypatch.chdir(tmp_path)
+    muarl("serve", ".").refuses(2, "such as --task both: ", "sync: 'lines.' is not in the world")
+
+
+async def test_the_world_of_no_task_is_in_step_before_the_first_call(tmp_path: Path) -> None:
+    sees = TOOLS.replace('world["lines"][line]["active"]}', 'world["device"]["service"]}')
+    dark = PHONES.replace("service: true", "service: false")
+    domain = write_phones(tmp_path, domain=dark, tools=sees)
+    async with fresh_sessions(domain, None)() as session:
+        assert "true" in (await session.call(use("get_line", line="L1"))).content
 
 
 HALF = (

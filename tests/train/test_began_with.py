@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from muarl.errors import RecordError
-from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
+from muarl.train.began_with import (
+    COUNTER,
+    LEARNED,
+    began_with,
+    learned_last,
+    refuse_another_beginning,
+    refuse_another_run,
+)
+from muarl.train.plan import BatchRecord
 
 
 @pytest.fixture
@@ -45,3 +53,32 @@ def test_what_weights_do_not_depend_on_is_none(folder: Path) -> None:
 
 def test_a_checkpoint_that_does_not_say_passes(folder: Path) -> None:
     refuse_another_beginning(folder, began_with(folder), {"stage": "grpo", "iteration": 1})
+
+
+@pytest.mark.parametrize(
+    ("groups", "refused"),
+    [
+        ([(1, "cancel-1", 0), (1, "return-2", 0)], False),
+        ([(1, "return-2", 0), (1, "cancel-1", 0)], True),
+        ([(1, "cancel-1", 0), (1, "return-2", 1)], True),
+        ([(1, "cancel-1", 0)], True),
+    ],
+)
+def test_a_checkpoint_that_learned_from_other_groups_is_another_runs(
+    groups: list[tuple[int, str, int]], refused: bool
+) -> None:
+    own = BatchRecord(1, [(1, "cancel-1", 0), (1, "return-2", 0)])
+    counters = {"stage": "grpo", "iteration": 2, LEARNED: learned_last(own)}
+    records = [BatchRecord(0, []), BatchRecord(1, groups), BatchRecord(2, [])]
+    if not refused:
+        return refuse_another_run(Path("checkpoint"), Path("batches.jsonl"), records, counters)
+    with pytest.raises(RecordError, match="iteration 2 in checkpoint learned from other groups"):
+        refuse_another_run(Path("checkpoint"), Path("batches.jsonl"), records, counters)
+
+
+def test_batches_that_are_not_known_refuse_nothing() -> None:
+    counters = {"stage": "grpo", "iteration": 2, LEARNED: "0"}
+    refuse_another_run(Path("checkpoint"), Path("batches.jsonl"), [BatchRecord(0, [])], counters)
+    refuse_another_run(
+        Path("checkpoint"), Path("batches.jsonl"), [BatchRecord(1, [])], {"iteration": 2}
+    )

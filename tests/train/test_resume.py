@@ -16,7 +16,7 @@ import pytest
 from short_run import break_off, carry_out, ready_model, write_run
 from transformers import PreTrainedModel
 
-from muarl.errors import RecordError, SetupError
+from muarl.errors import NoRunError, RecordError, SetupError
 from muarl.kernel.model import load_model, save_model, weights_checksum
 from muarl.record import read_journal
 from muarl.spec import load_run
@@ -101,7 +101,7 @@ def test_a_folder_that_holds_a_run_is_neither_overwritten_nor_resumed_under_anot
     other = spec.model_copy(update={"seed": 6})
     with pytest.raises(SetupError, match=r"seed: 5 -> 6"):
         RunFolder.create(out, other, resume=True, overwrite=False)
-    with pytest.raises(SetupError, match="no run to resume"):
+    with pytest.raises(NoRunError, match="no run to resume"):
         RunFolder.create(tmp_path / "nothing", spec, resume=True, overwrite=False)
 
 
@@ -221,6 +221,22 @@ def test_a_run_does_not_go_on_from_other_weights_than_grpo_began_with_L9(
     content[-1] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(RecordError, match=r"cold_start does not hold the weights that GRPO began"):
+        carry_out(run_file, tmp_path / "run", resume=True)
+
+
+def test_a_run_does_not_go_on_from_a_checkpoint_of_another_run_L9(
+    whole: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    run_file, _ = whole
+    other = write_run(tmp_path, cold_start=COLD, seed=9)
+    break_off(other, tmp_path / "other", "GRPO", 1)
+    shutil.copytree(run_file.parent / "whole", tmp_path / "run")
+    # From the same weights, so that nothing else tells them apart.
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    shutil.copytree(tmp_path / "other" / "checkpoint", tmp_path / "run" / "checkpoint")
+    shutil.rmtree(tmp_path / "run" / "cold_start")
+    shutil.copytree(tmp_path / "other" / "cold_start", tmp_path / "run" / "cold_start")
+    with pytest.raises(RecordError, match=r"learned from other groups than .*batches\.jsonl says"):
         carry_out(run_file, tmp_path / "run", resume=True)
 
 

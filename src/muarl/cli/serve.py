@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from muarl.cli._answer import answer, lent_stdout
 from muarl.cli._arguments import port
-from muarl.errors import SetupError, leaves
+from muarl.errors import SetupError, SyncError, leaves
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from muarl.spec import TaskSpec
     from muarl.tools import ToolSession
     from muarl.tools.serving import OpenTools
+    from muarl.world import World
 
 _HOST = "127.0.0.1"
 _HEAD_S = 10.0
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves, or Ctrl-C.
 
     Raises:
-        SpecError: There is no such domain or task.
+        SpecError: There is no such domain or task, or a world that only a task makes whole.
         SetupError: The port is taken.
         ToolServerError: The domain's own server does not start.
     """
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     domain = load_domain(args.domain)
     task = None if args.task is None else task_of(domain, args.task)
+    _world(domain, task)  # what no session could begin with is better known before anybody comes
 
     def new_server() -> Server[Any]:
         return tools_as_server(domain.spec.id, fresh_sessions(domain, task))
@@ -75,11 +77,27 @@ def fresh_sessions(domain: Domain, task: TaskSpec | None) -> OpenTools:
 
     @asynccontextmanager
     async def fresh() -> AsyncIterator[ToolSession]:
-        world = domain.base.fork() if task is None else domain.world_for(task)
-        async with domain.server.session(world) as session:
+        async with domain.server.session(_world(domain, task)) as session:
             yield session
 
     return fresh
+
+
+def _world(domain: Domain, task: TaskSpec | None) -> World:
+    """A fresh world for a session, with both sides in step."""
+    from muarl.cli._which import all_tasks, wrong
+
+    if task is not None:
+        return domain.world_for(task)
+    world = domain.base.fork()
+    try:
+        if domain.sync is not None:
+            domain.sync(world)
+    except SyncError as error:
+        known = next((f", such as --task {known.id}" for known in all_tasks(domain)), "")
+        message = f"without a task its world cannot begin; serve that of one{known}: {error}"
+        raise wrong(domain, message) from error
+    return world
 
 
 def _until_the_client_is_gone(domain: Domain, server: Server[Any]) -> None:

@@ -1,21 +1,27 @@
-"""That the weights which GRPO began with are still the same when a run is taken up.
+"""That a run is taken up from weights of its own: those that GRPO began with, and those it came to since.
 
-A divergence is measured from them, and adapters stand on them, so a run that goes on with others comes to
-other weights than it would have, and nothing of it shows.
+A divergence is measured from the first, and adapters stand on them; the second are what it has learned. A run
+that goes on with others comes to other weights than it would have, and nothing of it shows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from muarl.errors import RecordError
 from muarl.kernel.model import RESTORE
+from muarl.train.plan import BatchRecord
 
 COUNTER = "began_with"
 """Name of the checksum among a checkpoint's counters."""
+
+LEARNED = "learned_last"
+"""Name of the checksum of the groups that a checkpoint learned from last."""
 
 
 def began_with(folder: Path) -> str:
@@ -45,3 +51,33 @@ def refuse_another_beginning(folder: Path, now: str, counters: Mapping[str, Any]
             f"{folder} does not hold the weights that GRPO began with: it is damaged, or was changed. "
             f"{RESTORE}"
         )
+
+
+def learned_last(record: BatchRecord) -> str:
+    """Sixteen hex digits that change when another group is learned from."""
+    return hashlib.blake2b(msgspec.json.encode(record.groups), digest_size=8).hexdigest()
+
+
+def refuse_another_run(
+    checkpoint: Path, batches: Path, records: Iterable[BatchRecord], counters: Mapping[str, Any]
+) -> None:
+    """Refuse to go on from a checkpoint that learned last from other groups than the run did.
+
+    Args:
+        checkpoint: Folder of the checkpoints.
+        batches: File that the records were read from.
+        records: What the run learned from.
+        counters: The checkpoint's. One of an earlier version does not say: it passes.
+
+    Raises:
+        RecordError: They differ.
+    """
+    last = counters["iteration"] - 1
+    for record in records:
+        said = learned_last(record)
+        if record.iteration == last and counters.get(LEARNED, said) != said:
+            raise RecordError(
+                f"the checkpoint of iteration {last + 1} in {checkpoint} learned from other groups than "
+                f"{batches} says: one of them is of another run. Restore it from a copy, or use "
+                "--overwrite to start anew"
+            )

@@ -17,7 +17,14 @@ from muarl.kernel.optimizer import grpo_lr
 from muarl.kernel.step import Trainer
 from muarl.spec import TaskSpec
 from muarl.train.at_work import RunAtWork
-from muarl.train.began_with import COUNTER, began_with, refuse_another_beginning
+from muarl.train.began_with import (
+    COUNTER,
+    LEARNED,
+    began_with,
+    learned_last,
+    refuse_another_beginning,
+    refuse_another_run,
+)
 from muarl.train.grpo import round_metrics, token_drift
 from muarl.train.learned_from import learned_line
 from muarl.train.learning import Learned, Learner, figures_of, skipped_last
@@ -52,7 +59,7 @@ async def iterate(
     Raises:
         Interrupted: A stop was requested; what was under way has ended and is on disk.
         NonFiniteLoss: Too many updates in a row had to be skipped.
-        RecordError: What the run has learned from so far is not known.
+        RecordError: What the run has learned from so far is not known, or the checkpoint is another's.
     """
     spec = at.run.grpo
     assert spec is not None
@@ -63,6 +70,8 @@ async def iterate(
     if stage == "grpo":
         counters = load_checkpoint(at.folder.checkpoint, trainer)
         refuse_another_beginning(cold_model, beginning, counters)
+        batches = at.folder.batches
+        refuse_another_run(at.folder.checkpoint, batches.path, batches.read(), counters)
     else:
         first = 0
     await engine.sync(first)
@@ -198,7 +207,7 @@ class _Iterations:
         self._log(number, figures)
         at.folder.log_learned(learned_line(number, batch.groups, learned))
         self._began()
-        await self._save(number + 1)
+        await self._save(number + 1, learned_last(batch.record))
         return await self._validation.goes_on(number + 1)
 
     def _log(self, number: int, figures: dict[str, Any]) -> None:
@@ -210,7 +219,7 @@ class _Iterations:
         self._at.folder.log("iteration", iteration=number, **_sayable(figures))
         self._at.progress.advance(number + 1, reward=figures["reward_mean"])
 
-    async def _save(self, done: int) -> None:
+    async def _save(self, done: int, learned: str) -> None:
         at = self._at
         is_due = done % at.run.checkpoint.every == 0 or done == self._spec.iterations
         if not is_due and not self._validation.is_due(done):
@@ -220,7 +229,12 @@ class _Iterations:
             if self._user is not None:
                 self._user.save(done)
             at.journal.sync()  # what was learned from must not be less safe than what was learned
-            counters: Counters = {"stage": "grpo", "iteration": done, COUNTER: self._beginning}
+            counters: Counters = {
+                "stage": "grpo",
+                "iteration": done,
+                COUNTER: self._beginning,
+                LEARNED: learned,
+            }
             save_checkpoint(
                 at.folder.checkpoint, self._trainer, counters, keep=at.run.checkpoint.keep
             )
