@@ -141,6 +141,20 @@ async def test_what_is_wrong_is_found_at_its_place(
     assert proof.skipped == ["trivial policies and the expert were not played: mend this first"]
 
 
+@pytest.mark.parametrize("says", ["", ", says: [Bye]"])
+async def test_code_that_wants_something_said_is_hinted_to_list_it(folder: Path, says: str) -> None:
+    (folder / "polite.py").write_text(
+        "def said_bye(evidence):\n"
+        "    return any('Bye' in turn.message.content for turn in evidence.turns)\n"
+    )
+    polite = "- python: {function: polite.py:said_bye" + says + "}\n  - gold_world: true"
+    spoil(folder / "domain.yaml", "- gold_world: true", polite)
+    proof = await prove(load_domain(folder))
+    hinted = [line for line in said(proof) if "if polite.py:said_bye wants something said" in line]
+    assert bool(hinted) == (says == "")
+    assert all("list the texts beside `function`, under `says`" in line for line in hinted)
+
+
 @pytest.mark.parametrize(
     "reward",
     [

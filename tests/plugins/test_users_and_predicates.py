@@ -367,16 +367,19 @@ def test_what_a_predicate_raises_is_a_fault_and_no_score(
     assert said.format(module=module) in episode.error
 
 
-def test_check_says_what_a_predicate_wants_said(
-    shop: Path, install: Install, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("says", [", says=lambda options: ['W1 is gone.']", ""])
+def test_check_says_what_a_predicate_wants_said_or_asks_for_it(
+    shop: Path, install: Install, capsys: pytest.CaptureFixture[str], says: str
 ) -> None:
     install(
         "from muarl.plugins import *\n"
         "def check(options, evidence):\n"
         "    return any('W1 is gone' in text for _, text in evidence.heard())\n"
-        "rule = PredicatePlugin(Options, check, says=lambda options: ['W1 is gone.'])\n",
+        f"rule = PredicatePlugin(Options, check{says})\n",
         "muarl.predicates: rule = rule",
     )
     spoil(shop / "domain.yaml", "expert: expert.py:Expert\n", "")
     spoil(shop / "domain.yaml", "  - gold_world: true", "  - gold_world: true\n  - plugin: rule")
-    assert main(["check", str(shop)]) == 0, capsys.readouterr().out
+    code, out = main(["check", str(shop)]), capsys.readouterr().out
+    assert code == (0 if says else 1), out
+    assert ("its PredicatePlugin needs `says=`" in out) == (not says)

@@ -186,7 +186,11 @@ async def gold_findings(
     for results, what in ((best, ""), (trained, " of the training reward")):
         if reward_of(results) < 1:
             earned = reward_of(results)
-            lacking = _lacking(task, domain.reward_for(task, training=bool(what)))
+            rewarded = domain.reward_for(task, training=bool(what))
+            low = {
+                result.name for result in results if result.score is not None and result.score < 1
+            }
+            lacking = _lacking(task, rewarded) or _unsaid([p for p in rewarded if p.name in low])
             message = f"the gold calls earn {earned:g}{what}, not 1: {why(results)}{lacking}"
             found.append(subject.about_task(Check.GOLD, task, ("gold",), message))
             break
@@ -217,6 +221,26 @@ def _lacking(task: TaskSpec, wanted: Sequence[PredicateSpec]) -> str:
         f"; `called` wants {' and '.join(lacking)}, and no gold call is one: `gold` lists all that "
         "must be called, reads too; add it there, or leave the predicate out"
     )
+
+
+def _unsaid(unmet: Sequence[PredicateSpec]) -> str:
+    """What to do where code that looks at a dialogue may want something said to the user; "" for none.
+
+    Gold calls say nothing by themselves: what code wants said is known only if it is listed.
+    """
+    for predicate in unmet:
+        for _, part in predicate.walk():
+            if part.python is not None and not part.python.says:
+                return (
+                    f"; if {part.python.function} wants something said to the user, list the texts "
+                    "beside `function`, under `says`: check says them after the gold calls"
+                )
+            if part.plugin is not None and not wants_said(part.plugin):
+                return (
+                    f"; if {part.plugin.provided} wants something said to the user, its "
+                    "PredicatePlugin needs `says=`: check says those texts after the gold calls"
+                )
+    return ""
 
 
 def _called(wanted: Sequence[PredicateSpec]) -> Iterator[tuple[Who, str]]:
