@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from muarl.data.item_sets import items_of
-from muarl.errors import SetupError
+from muarl.errors import SetupError, UsageError
 from muarl.evaluate.contamination import Contamination, contamination
 from muarl.evaluate.held_out import seen_in_run, training_splits
 from muarl.evaluate.seen import Seen
@@ -107,7 +107,7 @@ def _against(run: Located[RunSpec], domain: AnyDomain) -> Iterator[tuple[str, Ov
     for name, path in sets.items():
         try:
             unseen = items_of(str(run.resolve(path)))
-        except SetupError as error:
+        except (SetupError, UsageError) as error:
             run.refuse([Finding(("overlap", "against", name), str(error))])
             raise
         yield name, between(practised, unseen)
