@@ -86,6 +86,17 @@ def test_what_is_not_there_is_named(
     muarl("tasks", "shop", "--out", "x.yaml", *words).refuses(code, why)
 
 
+@pytest.mark.parametrize("name", ["domain.yaml", "goals.py"])
+def test_tasks_do_not_replace_what_they_are_made_of(
+    muarl: InProcess, folder: Path, name: str
+) -> None:
+    file = folder / "shop" / name
+    before = file.read_bytes()
+    made = muarl("tasks", "shop", "--count", 2, "--out", file, "--overwrite")
+    made.refuses(1, "would replace", "which is read")
+    assert file.read_bytes() == before
+
+
 ENDLESS = {
     "goal": ("goals.py", 'return Wish(\n        ask="cancel"', "in cancel)"),
     "tool": ("tools.py", 'order["status"] = "cancelled"', "in cancel)"),

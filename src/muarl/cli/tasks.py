@@ -55,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     from muarl.record.saving import saving
 
     domain = load_domain(args.domain)
-    with placed(args.out, overwrite=args.overwrite) as fresh:
+    folder = args.domain if args.domain.is_dir() else args.domain.parent
+    file = args.domain / "domain.yaml" if args.domain.is_dir() else args.domain
+    reads = [file, *folder.rglob("*.py")]
+    with placed(args.out, overwrite=args.overwrite, reads=reads) as fresh:
         tell("composing tasks")
         made = domain.task_source.composition(
             args.split, count=args.count, seed=args.seed, goals=args.goals
@@ -65,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
             tell(f"wording {len(tasks)} tasks")
             words = _reworded(args, made)
             tasks = words.tasks
-        file = TasksFile(version=1, domain=domain.spec.id, tasks=tasks)
+        whole = TasksFile(version=1, domain=domain.spec.id, tasks=tasks)
         with saving(args.out):
-            fresh.write_text(dump_spec(file), encoding="utf-8")
+            fresh.write_text(dump_spec(whole), encoding="utf-8")
     told = _told(made, words)
     answer(json.dumps(told) if args.json else _in_words(told))
     return 0
