@@ -63,6 +63,16 @@ def test_training_on_what_is_to_stay_unseen_is_refused_with_its_line_and_the_pai
     assert "say under `overlap.accepted` why" in str(refused.value)
 
 
+def test_dialogues_that_a_cold_start_imitates_are_looked_at_too_L10(shop: Path) -> None:
+    asked = '{"messages": [{"role": "user", "content": "%s"}, {"role": "assistant", "content": "done"}]}\n'
+    (shop / "chat.jsonl").write_text(asked % "the brass lantern of K98, please, in Porto")
+    (shop / "unseen.jsonl").write_text(asked % "the brass lantern of K98, please, in Porto")
+    more = "cold_start: {file: chat.jsonl, episodes: 1}\noverlap: {against: {quiz: unseen.jsonl}}\n"
+    located = run(shop, more)
+    with pytest.raises(SpecError, match="what is trained on overlaps with 'quiz'"):
+        refuse_unfit(located, load_domain_of(located))
+
+
 def test_a_set_that_is_not_there_is_named_with_its_line(shop: Path) -> None:
     located = run(shop, "overlap:\n  against:\n    quiz: unsene.jsonl\n")
     with pytest.raises(SpecError, match=r"run\.yaml:7:11: .*there is no such file"):

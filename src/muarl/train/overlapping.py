@@ -104,6 +104,8 @@ def _against(run: Located[RunSpec], domain: AnyDomain) -> Iterator[tuple[str, Ov
         return
     splits = sorted(training_splits(run.spec))
     practised = [of_task(task) for split in splits for task in domain.tasks(split)]
+    if run.spec.cold_start is not None and run.spec.cold_start.file is not None:
+        practised += items_of(str(run.resolve(run.spec.cold_start.file)))
     for name, path in sets.items():
         try:
             unseen = items_of(str(run.resolve(path)))
