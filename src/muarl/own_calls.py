@@ -12,6 +12,7 @@ import anyio
 from muarl.errors import AgentError
 from muarl.messages import ToolCall, ToolSpec
 from muarl.record import Turn
+from muarl.world import equal
 
 
 class OwnCalls:
@@ -101,8 +102,9 @@ class OwnCalls:
             if turn.reply is not None:
                 return None
             for call in turn.message.tool_calls:
-                same = (call.name, call.arguments) == (name, arguments) and call.error is None
-                if same and call.id not in self._claimed:
+                # To Python `true` is the number one; to a tool, it is not.
+                same = call.name == name and equal(call.arguments, arguments)
+                if same and call.error is None and call.id not in self._claimed:
                     return turn, call
         return None
 

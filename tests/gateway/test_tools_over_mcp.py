@@ -74,6 +74,19 @@ async def test_a_client_lists_and_calls_the_tools_of_this_dialogue(
     assert episode.reward == 1.0
 
 
+async def test_true_is_not_taken_for_the_policys_one(notes: Domain) -> None:
+    async def agent(context: AgentContext) -> None:
+        await context.generate(context.opening)
+        async with tools(await context.endpoint()) as client:
+            await client.call_tool("put", {"key": "a", "value": True})
+
+    episode = await run(notes, agent, PUT)
+    (turn,) = episode.turns
+    (call,) = turn.calls
+    assert (call.id, call.arguments["value"]) == ("own_0_1", True)
+    assert call.arguments["value"] is True
+
+
 async def test_calls_made_at_once_run_in_the_order_of_the_message(notes: Domain) -> None:
     """As frameworks do, each in a task of its own: the episode is as if they came one by one."""
 
