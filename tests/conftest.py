@@ -26,6 +26,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 
+# Servers that tests start are on this machine: what leads to others does not lead to them.
+for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[name]
+
 # The same examples each time, however slow the machine is: a test fails because something is wrong,
 # or not at all. `pytest --hypothesis-profile=search` looks for examples that nobody has seen yet.
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

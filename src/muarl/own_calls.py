@@ -77,7 +77,7 @@ class OwnCalls:
         """Note which call the turn's last result answers, where it is another than the message's."""
         answered = len(turn.results) - 1
         expected = turn.message.tool_calls[answered : answered + 1]
-        if turn.made is None and (not expected or expected[0] != call):
+        if turn.made is None and not (expected and _is_same(expected[0], call)):
             turn.made = list(turn.message.tool_calls[:answered])
         if turn.made is not None:
             turn.made.append(call)
@@ -102,7 +102,6 @@ class OwnCalls:
             if turn.reply is not None:
                 return None
             for call in turn.message.tool_calls:
-                # To Python `true` is the number one; to a tool, it is not.
                 same = call.name == name and equal(call.arguments, arguments)
                 if same and call.error is None and call.id not in self._claimed:
                     return turn, call
@@ -118,3 +117,8 @@ class OwnCalls:
             one.id not in answered and one.error is None and one.name in names
             for one in takewhile(lambda one: one.id != call.id, calls)
         )
+
+
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls are one. To Python `true` is the number one; to a tool, it is not."""
+    return one == other and equal(one.arguments, other.arguments)

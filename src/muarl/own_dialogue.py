@@ -60,6 +60,8 @@ class LedDialogue(Dialogue):
         self._notes: dict[str, Any] = {}
         self._asked = 0
         self._taken_back = 0
+        self._being_sampled = 0
+        self._another_came = anyio.Event()
         self._over: Outcome | None = None
         self._fault: EpisodeError | None = None
         self._session: ToolSession
@@ -200,14 +202,14 @@ class LedDialogue(Dialogue):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], max_tokens: int | None
     ) -> Turn:
         limits = self._limits
-        if self._asked - self._taken_back == limits.max_turns:
-            self._end(Outcome.TRUNCATED_TURNS)
+        await self._turn_left()
         number, self._asked = self._asked, self._asked + 1
         conversation = self._conversations.ask(messages, tools)
         room = limits.context_tokens - len(conversation.prompt)
         if room <= 0:
             self._end(Outcome.TRUNCATED_CONTEXT)
         cap = min(room, limits.max_tokens, max_tokens or limits.max_tokens)
+        self._being_sampled += 1
         try:
             generation = await self._sample(conversation.prompt, cap, messages, tools, number)
             self._refuse_after_the_end()  # what nobody waited for any more
@@ -215,6 +217,10 @@ class LedDialogue(Dialogue):
             self._conversations.take_back(conversation)
             self._taken_back += 1  # no message came of it: it was no turn
             raise
+        finally:
+            self._being_sampled -= 1
+            self._another_came.set()
+            self._another_came = anyio.Event()
         message, where = conversation.keep(generation, turn=number)
         turn = self._begin_turn(message, where, generation)
         if generation.finish_reason == "length":
@@ -222,6 +228,14 @@ class LedDialogue(Dialogue):
             by_context = room <= limits.max_tokens
             self._end(Outcome.TRUNCATED_CONTEXT if by_context else Outcome.TRUNCATED_LENGTH)
         return turn
+
+    async def _turn_left(self) -> None:
+        """End the dialogue where it has had all its turns, once those that are being sampled are had."""
+        while self._asked - self._taken_back == self._limits.max_turns:
+            if not self._being_sampled:
+                self._end(Outcome.TRUNCATED_TURNS)
+            await self._another_came.wait()
+            self._refuse_after_the_end()
 
     async def _made_in_order(self, turn: Turn, call: ToolCall, patience_s: float) -> ToolResult:
         async with self._calls.in_order(turn, call, self.offered, patience_s):

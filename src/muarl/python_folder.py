@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 import sys
 import types
@@ -40,7 +41,7 @@ class PythonFolder:
         """
         self._located = located
         folder = (folder or located.path.parent).resolve()
-        tag = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+        tag = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
         self._package = f"{PACKAGES}{re.sub(r'[^0-9A-Za-z]', '_', name)}_{tag}"
         if self._package not in sys.modules:
             package = types.ModuleType(self._package)

@@ -215,6 +215,66 @@ async def test_a_call_that_the_agent_mended_is_recorded_as_it_was_made(domain: D
     assert [str(change) for change in episode.changes] == ["notes.b: added 2"]
 
 
+async def test_true_in_the_place_of_the_policys_one_is_recorded_as_it_was_called(
+    domain: Domain,
+) -> None:
+    async def mending(context: AgentContext) -> None:
+        (call,) = (await context.generate(context.opening)).tool_calls
+        await context.call_tool(
+            msgspec.structs.replace(call, arguments={"key": "a", "value": True})
+        )
+
+    episode = await led(domain, mending, says(PUT)).run()
+    (turn,) = episode.turns
+    assert [call.arguments["value"] for call in turn.calls] == [True]
+    assert turn.calls[0].arguments["value"] is True
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+async def test_messages_under_way_are_had_when_one_more_is_asked_for_than_there_are_turns(
+    domain: Domain, asked_again: bool
+) -> None:
+    """Of three at once and two turns; or of two, of which one is given up on, and then one more."""
+    waiting, go_on = anyio.Event(), anyio.Event()
+    held: list[GenerateRequest] = []
+    said = says(*["hello"] * 4)
+
+    class Slow:
+        policy_version = 0
+
+        async def generate(self, request: GenerateRequest) -> Generation:
+            held.append(request)
+            if len(held) == 2:
+                waiting.set()
+            await go_on.wait()
+            return await said.generate(request)
+
+    async def hasty(context: AgentContext) -> None:
+        async with anyio.create_task_group() as tasks:
+            given_up = anyio.CancelScope()
+
+            async def ask(scope: anyio.CancelScope) -> None:
+                with scope:
+                    await context.generate(context.opening)
+
+            tasks.start_soon(ask, anyio.CancelScope())
+            tasks.start_soon(ask, given_up)
+            await waiting.wait()
+            tasks.start_soon(ask, anyio.CancelScope())
+            await anyio.wait_all_tasks_blocked()
+            if asked_again:
+                given_up.cancel()
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+
+    with anyio.fail_after(60):
+        episode = await led(domain, hasty, Slow(), max_turns=2).run()
+    assert not episode.outcome.is_fault, episode.error
+    assert len(episode.turns) == 2
+    assert len(held) == 2 + asked_again
+    assert episode.outcome is (Outcome.LEFT if asked_again else Outcome.TRUNCATED_TURNS)
+
+
 async def test_calls_of_its_own_at_once_have_ids_of_their_own(domain: Domain) -> None:
     async def hasty(context: AgentContext) -> None:
         await context.generate(context.opening)
