@@ -26,6 +26,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 
+# Servers that tests talk to are on this machine, where no proxy leads to.
+for name in ("NO_PROXY", "no_proxy"):
+    os.environ[name] = "127.0.0.1,localhost"
+
 # The same examples each time, however slow the machine is: a test fails because something is wrong,
 # or not at all. `pytest --hypothesis-profile=search` looks for examples that nobody has seen yet.
 slow_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
