@@ -289,7 +289,7 @@ def test_mutated_gold_runs_and_what_passes_without_skill_are_told(
 
 def test_a_call_that_never_ends_ends_the_check_with_a_finding(folder: Path) -> None:
     spoil(folder / "tools.py", "async def look(order_id: str) -> str:\n", NEVER)
-    spoil(folder / "domain.yaml", "tools.py:serve\n", "tools.py:serve\n  call_timeout_s: 0.2\n")
+    spoil(folder / "domain.yaml", "tools.py:serve\n", "tools.py:serve\n  call_timeout_s: 1\n")
     command = [sys.executable, "-m", "muarl.cli", "check", str(folder), "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 1

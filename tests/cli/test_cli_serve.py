@@ -233,7 +233,7 @@ async def test_a_session_ends_when_its_client_does_or_nobody_uses_it(shop: Domai
                 full = await http.post("http://127.0.0.1:9/mcp", json=INITIALIZE, headers=ACCEPT)
                 assert full.status_code == 503
                 await http.delete("http://127.0.0.1:9/mcp", headers={**ACCEPT, **name})
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 await ended.wait()
             gone = await http.post(
                 "http://127.0.0.1:9/mcp", json=INITIALIZE, headers={**ACCEPT, **name}
@@ -426,7 +426,7 @@ async def test_a_head_that_is_sent_by_halves_is_ended(
                 assert b" 404 " in await stream.receive()
             if sent:
                 await stream.send(sent.encode())
-            with anyio.fail_after(4):  # before uvicorn ends a connection that is not used any more
+            with anyio.fail_after(60):  # uvicorn's own end of an unused connection says no 408
                 assert b" 408 " in await stream.receive()
                 with pytest.raises(anyio.EndOfStream):
                     await stream.receive()
@@ -435,11 +435,11 @@ async def test_a_head_that_is_sent_by_halves_is_ended(
 
 async def test_a_request_that_takes_longer_than_its_head_may_is_answered(tmp_path: Path) -> None:
     write(tmp_path / "shop", "python")
-    async with over_http(load_domain(tmp_path / "shop"), head_s=0.2, body_s=0.6) as url:
+    async with over_http(load_domain(tmp_path / "shop"), head_s=1.0, body_s=1.5) as url:
         host = url.partition("://")[2].partition("/")[0]
         async with await anyio.connect_tcp(*host.split(":")) as stream:  # type: ignore[arg-type]
             await stream.send(HALF.format(host=host).encode())
-            assert b"the rest did not come within 0.6 s" in await stream.receive()
+            assert b"the rest did not come within 1.5 s" in await stream.receive()
 
 
 FIRST = {

@@ -221,7 +221,7 @@ def top_of(folder: Path, theirs: int, **environment: str) -> Iterator[subprocess
         os.close(theirs)
         try:
             yield watching
-            assert watching.wait(30) == 0
+            assert watching.wait(240) == 0
         finally:
             watching.kill()
 

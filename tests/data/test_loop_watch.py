@@ -73,17 +73,17 @@ async def test_a_tool_that_holds_up_the_loop_is_named_with_its_line(
 
 
 AWAITS = """async def look(order_id: str) -> str:
-        await anyio.sleep(0.25)"""
+        await anyio.sleep(0.5)"""
 IN_A_THREAD = """def look(order_id: str) -> str:
-        time.sleep(0.25)"""
+        time.sleep(0.5)"""
 
 
 @pytest.mark.parametrize("look", [AWAITS, IN_A_THREAD], ids=["awaits", "in a thread"])
 async def test_a_tool_that_leaves_the_loop_alone_is_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str
 ) -> None:
-    monkeypatch.setattr(watch, "_AT_ONCE_S", 0.15)
-    monkeypatch.setattr(watch, "_IN_ALL_S", 0.15)
+    monkeypatch.setattr(watch, "_AT_ONCE_S", 0.4)
+    monkeypatch.setattr(watch, "_IN_ALL_S", 0.4)
     proof, _ = await proved(tmp_path, look)
     assert proof.findings == []
 
@@ -107,17 +107,21 @@ async def test_a_call_that_no_deadline_ends_is_named_with_task_arguments_and_lin
 
 
 @pytest.mark.parametrize(
-    ("look", "said"),
+    ("look", "call_timeout_s", "said"),
     [
-        ("async def look(order_id: str) -> str:\n        await anyio.sleep(60)", "did not answer"),
-        ("async def look(order_id: str) -> str:\n        order_id.x", "AttributeError"),
+        (
+            "async def look(order_id: str) -> str:\n        await anyio.sleep(60)",
+            1,
+            "did not answer",
+        ),
+        ("async def look(order_id: str) -> str:\n        order_id.x", 30, "AttributeError"),
     ],
     ids=["hangs", "crashes"],
 )
 async def test_a_call_whose_server_fails_is_named_with_task_and_arguments(
-    tmp_path: Path, look: str, said: str
+    tmp_path: Path, look: str, call_timeout_s: float, said: str
 ) -> None:
-    proof, _ = await proved(tmp_path, look, call_timeout_s=0.3)
+    proof, _ = await proved(tmp_path, look, call_timeout_s=call_timeout_s)
     (finding,) = proof.findings
     assert (finding.check, finding.task_id) == (Check.SERVER, "cancel-1")
     assert 'task \'cancel-1\': call look {"order_id": "W1"}: ' in finding.problem.message

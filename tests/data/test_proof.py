@@ -313,7 +313,7 @@ async def test_a_server_that_hangs_in_a_gold_call_is_one_finding(folder: Path) -
         "if order_id not in",
         "import anyio; await anyio.sleep(60)\n        if order_id not in",
     )
-    spoil(folder / "domain.yaml", "tools:", "tools:\n  call_timeout_s: 0.2")
+    spoil(folder / "domain.yaml", "tools:", "tools:\n  call_timeout_s: 1")
     proof = await prove(load_domain(folder))
     (finding,) = said(proof)
     assert finding.startswith("server 5:1: task 'cancel-1': call cancel {")

@@ -72,7 +72,7 @@ async def run(notes: Domain, agent: Any, *said: str, user: User | None = None) -
     dialogue = led(notes, agent, says(*said), ["note it"])
     if user is not None:
         dialogue._user = user
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         return await dialogue.run()
 
 

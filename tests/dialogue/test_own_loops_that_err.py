@@ -52,7 +52,7 @@ async def test_an_agent_that_tries_a_fault_again_for_ever_is_ended(domain: Domai
             await anyio.sleep(0.01)
             others += 1
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(live)
             episode = await led(domain, stubborn, Down()).run()
@@ -71,7 +71,7 @@ async def test_an_agent_that_talks_on_after_the_end_is_ended(domain: Domain) -> 
             except DialogueOver:
                 continue
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         episode = await led(domain, deaf, says("hello", "hello"), ["note it"]).run()
     assert (episode.outcome, episode.fault) == (Outcome.COMPLETED, None)
 

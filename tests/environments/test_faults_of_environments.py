@@ -57,13 +57,13 @@ async def test_one_that_hangs_is_left_at_its_deadline(tmp_path: Path) -> None:
         f"while not __import__('os').path.exists({str(let_go)!r}): __import__('time').sleep(0.05)"
     )
     file = write_walk(tmp_path, WALK.replace(STEP, f"{waits}\n        {STEP}"))
-    file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 0.5, "))
+    file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 2, "))
     try:
         (episode,) = await played(file, lambda: Says("right"))
     finally:
         let_go.touch()
     assert episode.outcome is Outcome.INFRA_FAULT
-    assert "did not answer within 0.5 s, as it answered; raise environment.answer_s" in str(
+    assert "did not answer within 2 s, as it answered; raise environment.answer_s" in str(
         episode.error
     )
 
@@ -158,7 +158,7 @@ async def test_nobody_has_to_wait_for_one_that_hangs(tmp_path: Path) -> None:
     """Python waits for all threads at a program's end, except those that say so."""
     hangs = WALK.replace(STEP, HANGS + STEP).replace("closed = []", "closed = []\n    hung = []")
     file = write_walk(tmp_path, hangs)
-    file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 0.5, "))
+    file.write_text(file.read_text().replace("environment: {", "environment: {answer_s: 2, "))
     domain = load_domain(file)
     (episode,) = await played(domain, lambda: Says("right"))
     assert episode.outcome is Outcome.INFRA_FAULT

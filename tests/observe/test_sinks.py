@@ -225,7 +225,7 @@ class Slow:
         self.released = released
 
     def write(self, figures: Figures) -> None:
-        assert self.released.wait(5), "the run waits for its sink"
+        assert self.released.wait(60), "the run waits for its sink"
         self.taken.append(figures.at)
 
     def rewind(self, kept: list[Figures]) -> None:

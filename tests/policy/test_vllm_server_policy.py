@@ -241,9 +241,9 @@ class TestFaults:
     async def test_a_wait_beyond_the_deadline_fails_at_once(self) -> None:
         plan = FaultPlan(["rate_limit_wait"], rate=0.0)
         async with fake_vllm(plan=plan, retry_after_s=99) as (fake,), policy_of([fake]) as policy:
-            policy._timeout_s = 60
+            policy._timeout_s = 90
             plan.rate = 1.0
-            with anyio.fail_after(30), pytest.raises(PolicyError, match=r"429.*the next try would"):
+            with anyio.fail_after(60), pytest.raises(PolicyError, match=r"429.*the next try would"):
                 await policy.generate(ask())
 
     async def test_a_server_that_asks_for_no_wait_is_not_asked_at_once(
@@ -447,11 +447,11 @@ class TestWeights:
 async def test_the_load_is_read_when_somebody_looks_message_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("muarl.policy.vllm_load._DEADLINE_S", 60.0)
+    monkeypatch.setattr("muarl.policy.vllm_load._DEADLINE_S", 600.0)
     async with fake_vllm(2) as fakes, policy_of(fakes) as policy:
         await policy.generate(ask())
         assert not [r for fake in fakes for r in fake.server.requests if r.path == "/metrics"]
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while (load := policy.load()) is None:
                 await anyio.lowlevel.checkpoint()
         assert load == EngineLoad(running=6, waiting=4, kv_use=0.25, preemptions=0)

@@ -27,6 +27,7 @@ from tool_kit import call
 from muarl.authors import MAX_CHARS
 from muarl.errors import ToolServerError
 from muarl.messages import ToolCall, ToolResult
+from muarl.spec.tools import ToolLimitsSpec
 from muarl.testing import run_in_virtual_time
 from muarl.tools.carrier import Limits
 from muarl.tools.memory import MemoryToolServer
@@ -283,7 +284,7 @@ async def test_a_call_that_is_cancelled_ends_however_its_tool_takes_that() -> No
 
         return server
 
-    limits = Limits(call_timeout_s=0.01)
+    limits = Limits(tools={"resist": ToolLimitsSpec(call_timeout_s=0.01)})
     async with MemoryToolServer(resists, limits=limits).session(base()) as session:
         with pytest.raises(ToolServerError, match=r"not now|did not answer a call of 'resist'"):
             await session.call(call("resist"))

@@ -106,7 +106,7 @@ async def test_a_broken_server_is_one_clear_error_and_leaves_no_process(
     tmp_path: Path, fault: Fault, says: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     limits = Limits(
-        start_timeout_s=time_to_start_s() if fault in ("hang_at_start", "rubbish") else 60,
+        start_timeout_s={"hang_at_start": 0.5, "rubbish": time_to_start_s()}.get(fault, 60),
         call_timeout_s=0.3 if fault == "hang_in_call" else 60,
     )
     server: ToolServer = StdioToolServer(broken_server(fault), tmp_path, limits=limits)

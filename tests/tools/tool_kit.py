@@ -42,4 +42,4 @@ def time_to_start_s() -> float:
     """Seconds within which a server process has started for sure, on this machine as it is now."""
     begun = time.monotonic()
     subprocess.run([sys.executable, "-c", "import json"], check=True)
-    return max(0.5, round(10 * (time.monotonic() - begun), 1))
+    return max(1.0, round(20 * (time.monotonic() - begun), 1))

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from itertools import count
 
 import anyio
 import msgspec
@@ -18,7 +20,7 @@ from muarl.errors import Problem, RankLost, SetupError, SpecError
 from muarl.kernel.ranks import Ranks
 from muarl.scheduler.rounds import Interrupted, StopSignal
 from muarl.train import peers
-from muarl.train.peers import Ending, heeding, together
+from muarl.train.peers import Ending, Peers, heeding, together
 from muarl.train.process import is_stopped, lives, numbered_by
 
 HERE = socket.gethostname()
@@ -34,12 +36,15 @@ class Quiet(Ranks):
 
 
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch) -> dist.Store:
+def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[dist.Store]:
+    """Where the ranks meet. A rank that ends hears no SIGTERM any more; tests after this one do."""
     store = dist.HashStore()
     monkeypatch.setattr(peers, "notice_board", lambda: store)
     monkeypatch.setattr(peers, "_LOOK_S", 0.01)
     monkeypatch.setattr(peers, "_SIGNAL_S", 0.3)
-    return store
+    before = signal.getsignal(signal.SIGTERM)
+    yield store
+    signal.signal(signal.SIGTERM, before)
 
 
 def says(board: dist.Store, rank: int, ending: Ending) -> None:
@@ -92,13 +97,25 @@ def test_a_process_on_another_machine_is_known_by_its_heart(
 
 
 def test_a_heart_that_beats_is_alive(board: dist.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_DEAD_S", 0.5)
+    """A beat between any two looks, however far apart these are."""
+    monkeypatch.setattr(peers, "_SILENT_S", 0.0)
+    monkeypatch.setattr(peers, "_DEAD_S", 0.0)
     board.set("who/1", ELSEWHERE)
+    board.set("beat/1", "0")
+    heard, looks = threading.Event(), count()
+
+    class Beating(Peers):
+        def _get(self, what: str, rank: int) -> bytes | None:
+            if what == "beat" and (look := next(looks)):
+                board.set("beat/1", str(look))
+                if look == 20:
+                    heard.set()
+            return super()._get(what, rank)
+
+    monkeypatch.setattr(peers, "Peers", Beating)
     with together(Quiet(0, 2), said) as watch:
         assert watch is not None
-        for beat in range(100):
-            board.set("beat/1", str(beat))
-            watch.wait(0.01)
+        assert heard.wait(60)
         assert watch.ending is None
 
 
