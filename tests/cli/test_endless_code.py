@@ -53,9 +53,7 @@ def test_a_second_signal_ends_a_check_whose_generator_has_no_end(
 
     def says(text: str) -> None:
         remark(text)
-        if (
-            ", in generate" in text
-        ):  # where the machine is slow, the import of her files is told too
+        if ", in generate" in text:  # on a slow machine the import of the file is told, too
             said.set()
 
     monkeypatch.setattr("muarl.cli._waiting.remark", says)
