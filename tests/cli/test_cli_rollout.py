@@ -227,7 +227,13 @@ def test_eval_does_not_advise_the_resume_that_it_refuses(
     ],
 )
 def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_accepted_L10(
-    file: str, old: str, new: str, says: str, run_file: Path, out: Path
+    file: str,
+    old: str,
+    new: str,
+    says: str,
+    run_file: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     domain = load_domain(run_file.parent)
     run = load_run(run_file)
@@ -239,7 +245,7 @@ def test_a_rollout_is_taken_up_in_a_domain_that_changed_since_only_if_that_is_ac
 
     spoil(run_file.parent / file, old, new)
     for name in [name for name in sys.modules if name.startswith(PACKAGES)]:
-        del sys.modules[name]  # as in a new process
+        monkeypatch.delitem(sys.modules, name)  # as in a new process
     now = anyio.run(content_of_run, load_domain(run_file.parent), run)
     with pytest.raises(
         SetupError, match=r"the domain is not the one .* --accept-changes"
