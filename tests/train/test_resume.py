@@ -249,7 +249,9 @@ def test_a_run_does_not_go_on_behind_the_episodes_of_another_run_L9(
     journal = tmp_path / "run" / "episodes.journal"
     shutil.copyfile(tmp_path / "other" / "episodes.journal", journal)
     before = journal.read_bytes()
-    with pytest.raises(RecordError, match=r"episodes\.journal holds an episode of seed 9.*with seed"):
+    with pytest.raises(
+        RecordError, match=r"episodes\.journal holds an episode of seed 9.*with seed"
+    ):
         carry_out(run_file, tmp_path / "run", resume=True)
     assert journal.read_bytes() == before
 
