@@ -189,7 +189,12 @@ CANCELLED = {"function": {"name": "cancel", "arguments": '{"by": "A77", "order_i
         ([{"name": "cancel", "arguments": "{broken"}, None, "odd", {"function": 3}], None, False),
         ([{"name": "cancel", "arguments": "[" * 900 + "]" * 900}], None, False),
         (
-            [{"name": "cancel", "arguments": '{"a": 1e999, "b": "\\ud800", "c": %d}' % 10**30}],
+            [
+                {
+                    "name": "cancel",
+                    "arguments": '{"a": 1e999, "b": "\\ud800", "c": 1000000000000000000000000000000}',
+                }
+            ],
             None,
             False,
         ),
