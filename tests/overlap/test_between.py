@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.overlap import between, of_record, of_task, of_text
+from muarl.overlap import Item, between, of_record, of_task, of_text
 from muarl.overlap.join import matches, rarity
 from muarl.spec import FactSpec, GoldCallSpec, RequestSpec, TaskSpec, UserGoalSpec
 
@@ -160,6 +160,56 @@ def test_forms_in_which_others_keep_dialogues_and_tasks_are_read(record: object)
     assert item is not None
     assert "cancel" in item.words
     assert item.entities == {"w17"}
+
+
+def dialogue(*calls: object) -> Item:
+    messages = [
+        {"role": "user", "content": "Hello there"},
+        {"role": "assistant", "content": "", "tool_calls": list(calls)},
+    ]
+    item = of_record("d", {"messages": messages})
+    assert item is not None
+    return item
+
+
+LOOKED_UP = {"function": {"name": "get_order", "arguments": '{"order_id": "W17"}'}}
+CANCELLED = {"function": {"name": "cancel", "arguments": '{"by": "A77", "order_id": "W17"}'}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "gold", "found"),
+    [
+        ([LOOKED_UP, CANCELLED], None, True),
+        ([{"name": "cancel", "arguments": {"order_id": "W17", "by": "A77"}}], None, True),
+        ([LOOKED_UP], None, False),
+        ([{"name": "return", "arguments": {"order_id": "W17", "by": "A77"}}], None, False),
+        ([CANCELLED], [("cancel", {"order_id": "W17", "by": "A77"}), ("pay", {"sum": 3})], False),
+        ([{"name": "pay", "arguments": '{"sum": 3.0}'}], [("pay", {"sum": 3})], True),
+        ([{"name": "transfer", "arguments": "{}"}], [("transfer", {})], False),
+        ([{"name": "cancel", "arguments": "{broken"}, None, "odd", {"function": 3}], None, False),
+        ([{"name": "cancel", "arguments": "[" * 900 + "]" * 900}], None, False),
+        (
+            [
+                {
+                    "name": "cancel",
+                    "arguments": '{"a": 1e999, "b": "\\ud800", "c": 1000000000000000000000000000000}',
+                }
+            ],
+            None,
+            False,
+        ),
+    ],
+)
+def test_a_dialogue_is_of_a_task_all_of_whose_gold_calls_it_makes(
+    calls: list[object], gold: list[tuple[str, dict[str, object]]] | None, found: bool
+) -> None:
+    wanted = task("t", "You want it gone", "W17")
+    if gold is not None:
+        made = [GoldCallSpec(tool=tool, arguments=arguments) for tool, arguments in gold]
+        wanted = wanted.model_copy(update={"gold": made})
+    for first, second in ((of_task(wanted), dialogue(*calls)), (dialogue(*calls), of_task(wanted))):
+        pairs = between([first], [second]).pairs
+        assert any("exact" in pair.levels for pair in pairs) is found
 
 
 @pytest.mark.parametrize("record", [3, None, [], {}, {"score": 3}])

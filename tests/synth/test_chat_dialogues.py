@@ -266,6 +266,20 @@ def test_a_run_imitates_the_dialogues_of_a_file(
     rows.write_text(json.dumps(task) + "\n")
     refused = muarl("train", run, "--out", "other")
     refused.refuses(2, "1 of its 1 dialogues are on tasks that are evaluated, such as 'cancel-2'")
+    calls = [
+        {"id": f"g{n}", "function": {"name": call.tool, "arguments": json.dumps(call.arguments)}}
+        for n, call in enumerate(held_out.gold)
+    ]
+    answers = [{"role": "tool", "tool_call_id": call["id"], "content": "ok"} for call in calls]
+    stripped = [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        *answers,
+        {"role": "assistant", "content": "Done."},
+    ]
+    rows.write_text(json.dumps({"messages": stripped, "provenance": {"task_hash": ["?"]}}) + "\n")
+    refused = muarl("train", run, "--out", "other")
+    refused.refuses(2, "1 of its 1 dialogues are on tasks that are evaluated, such as 'cancel-2'")
     rows.unlink()
     muarl("train", run, "--out", "other").refuses(2, "no such file: 'rows.jsonl'")
 

@@ -240,6 +240,22 @@ def test_a_run_does_not_go_on_from_a_checkpoint_of_another_run_L9(
         carry_out(run_file, tmp_path / "run", resume=True)
 
 
+def test_a_run_does_not_go_on_behind_the_episodes_of_another_run_L9(
+    whole: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    run_file, _ = whole
+    break_off(write_run(tmp_path, cold_start=COLD, seed=9), tmp_path / "other", "cold start", 1)
+    shutil.copytree(run_file.parent / "whole", tmp_path / "run")
+    journal = tmp_path / "run" / "episodes.journal"
+    shutil.copyfile(tmp_path / "other" / "episodes.journal", journal)
+    before = journal.read_bytes()
+    with pytest.raises(
+        RecordError, match=r"episodes\.journal holds an episode of seed 9.*with seed"
+    ):
+        carry_out(run_file, tmp_path / "run", resume=True)
+    assert journal.read_bytes() == before
+
+
 def test_a_run_is_not_taken_up_in_a_domain_that_changed_since_L10(tmp_path: Path) -> None:
     run_file = write_run(tmp_path, model=ready_model())
     break_off(run_file, tmp_path / "out", "floor", 2)

@@ -12,7 +12,7 @@ from typing import Any
 from muarl.domain import load_domain
 from muarl.errors import SetupError, UsageError
 from muarl.opened_file import opened_file
-from muarl.overlap import Item, of_record, of_task, of_text
+from muarl.overlap import Item, of_dialogue, of_record, of_task, of_text
 from muarl.record import Episode, read_journal
 from muarl.spec import load_tasks_file
 from muarl.spec.kinds import kind_of
@@ -85,15 +85,11 @@ def _tasks(path: Path, split: str) -> list[Item]:
 def _of_episode(episode: Episode) -> Item:
     replies = [episode.opening, *(turn.reply for turn in episode.turns if turn.reply is not None)]
     calls = [call for turn in episode.turns for call in turn.calls]
-    record = {
-        "messages": [
-            *({"role": "user", "content": reply.text} for reply in replies),
-            {"role": "assistant", "tool_calls": [call.arguments for call in calls]},
-        ]
-    }
-    item = of_record(str(episode.key), record)
-    assert item is not None  # it has messages
-    return item
+    return of_dialogue(
+        str(episode.key),
+        "\n".join(reply.text for reply in replies),
+        [(call.name, call.arguments) for call in calls],
+    )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -4,6 +4,7 @@ from muarl.overlap.between import Overlap as Overlap
 from muarl.overlap.between import Shared as Shared
 from muarl.overlap.between import between as between
 from muarl.overlap.items import Item as Item
+from muarl.overlap.items import of_dialogue as of_dialogue
 from muarl.overlap.items import of_record as of_record
 from muarl.overlap.items import of_task as of_task
 from muarl.overlap.items import of_text as of_text

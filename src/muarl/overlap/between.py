@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,6 +99,10 @@ def between(
     for index, item in enumerate(second):
         for key in item.same & same.keys():
             found.setdefault(index, {}).setdefault(same[key], set()).add("exact")
+    for other, index in _played(first, second):
+        found.setdefault(index, {}).setdefault(other, set()).add("exact")
+    for index, other in _played(second, first):
+        found.setdefault(index, {}).setdefault(other, set()).add("exact")
     for other, index, _ in matches(*in_words, words):
         found.setdefault(index, {}).setdefault(other, set()).add("words")
     for other, index, _ in matches(*in_entities, entities):
@@ -118,6 +123,18 @@ def between(
         ordered = tuple(level for level in _LEVELS if level in levels)
         pairs.append(Shared(mine.id, first[-other].id, by_words, by_entities, ordered))
     return Overlap(len(first), len(second), tuple(pairs))
+
+
+def _played(tasks: Sequence[Item], dialogues: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Tasks and dialogues that make all of their gold calls, by position."""
+    often = Counter(call for task in tasks for call in task.gold)
+    by_rarest: defaultdict[str, list[int]] = defaultdict(list)
+    for index, task in enumerate(tasks):
+        if task.gold:
+            by_rarest[min(task.gold, key=lambda call: (often[call], call))].append(index)
+    for index, dialogue in enumerate(dialogues):
+        for call in sorted(dialogue.made & by_rarest.keys()):
+            yield from ((at, index) for at in by_rarest[call] if tasks[at].gold <= dialogue.made)
 
 
 def _similarity(one: frozenset[str], other: frozenset[str], weight: Mapping[str, float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +34,27 @@ class Item:
         entities: What it names: values of facts and arguments, and words that bear a figure or an @.
         same: Two items that share one of these are the same: in all their words, one after another
             and, of tasks, in the same world; or in what is to be done.
+        gold: Of a task, the calls that the agent is to make, each as `call_of` writes it; empty where
+            none of them has arguments, which says nothing of whom it is about.
+        made: Of a dialogue, the calls that were made. One that makes all gold calls of a task is of it.
     """
 
     id: str
     words: frozenset[str]
     entities: frozenset[str]
     same: frozenset[str]
+    gold: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
+
+
+def call_of(tool: str, arguments: Any) -> str:
+    """A call as a text: of two that are the same, the same one.
+
+    Example:
+        >>> call_of("pay", {"sum": 4.0, "to": "ann"}) == call_of("pay", {"to": "ann", "sum": 4})
+        True
+    """
+    return f"{tool} {json.dumps(_plain_numbers(arguments), sort_keys=True, default=str)}"
 
 
 def of_text(name: str, text: str, values: Iterable[str] = ()) -> Item:
@@ -74,7 +90,31 @@ def of_task(task: TaskSpec) -> Item:
     item = of_text(task.id, words_of(task), traits.entities)
     world = json.dumps(task.world, sort_keys=True) if task.world else ""
     said = {f"{said}{world and f' in {world}'}" for said in item.same}
-    return replace(item, same=frozenset(said | {f"done {traits.deed}"}))
+    asked = [call for call in task.gold if call.by == "agent"]
+    gold = [call_of(call.tool, call.arguments) for call in asked]
+    named = any(call.arguments for call in asked)
+    return replace(
+        item,
+        same=frozenset(said | {f"done {traits.deed}"}),
+        gold=frozenset(gold if named else []),
+    )
+
+
+def of_dialogue(name: str, said: str, calls: Iterable[tuple[str, Any]]) -> Item:
+    """A dialogue.
+
+    Args:
+        name: Its name in the set.
+        said: What the user says in it.
+        calls: Tool and arguments of each call of the agent.
+    """
+    calls = list(calls)
+    item = of_text(name, said, (text for _, arguments in calls for text in _texts(arguments)))
+    made = set()
+    for call in calls:
+        with suppress(RecursionError):  # nested deeper than the arguments of any gold call
+            made.add(call_of(*call))
+    return replace(item, made=frozenset(made))
 
 
 def of_record(name: str, record: Any) -> Item | None:
@@ -89,7 +129,7 @@ def of_record(name: str, record: Any) -> Item | None:
     name = str(record.get("id", name))
     for field in _CHATS:
         if (chat := _chat(record.get(field))) and chat[0]:
-            return of_text(name, *chat)
+            return of_dialogue(name, *chat)
     for field in TEXTS:
         part = record.get(field)
         chat = _chat(part)
@@ -101,8 +141,8 @@ def of_record(name: str, record: Any) -> Item | None:
     return None
 
 
-def _chat(value: Any) -> tuple[str, list[str]] | None:
-    """What the user says and what tools are called with, in a list of messages; None if it is none."""
+def _chat(value: Any) -> tuple[str, list[tuple[str, Any]]] | None:
+    """What the user says and which tools are called with what, in a list of messages; None if it is none."""
     if not isinstance(value, list) or not all(isinstance(message, Mapping) for message in value):
         return None
     said = [
@@ -111,8 +151,35 @@ def _chat(value: Any) -> tuple[str, list[str]] | None:
         if message.get("role", message.get("from")) in _USERS
         for text in _texts(message.get("content", message.get("value")))
     ]
-    calls = [text for message in value for text in _texts(message.get("tool_calls"))]
+    calls = [
+        _call(call)
+        for message in value
+        if isinstance(made := message.get("tool_calls"), list)
+        for call in made
+    ]
     return "\n".join(said), calls
+
+
+def _call(call: Any) -> tuple[str, Any]:
+    """Tool and arguments of a call, in the form of chat completions or without its `function`."""
+    if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
+        call = call["function"]
+    if not isinstance(call, Mapping):
+        return "", call
+    arguments = call.get("arguments")
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):  # what is no JSON is still compared as a text
+            arguments = json.loads(arguments)
+    return str(call.get("name", "")), arguments
+
+
+def _plain_numbers(value: Any) -> Any:
+    """JSON data in which a whole number is written in one way."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain_numbers(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_one_name(value: str) -> bool:

@@ -1,20 +1,22 @@
-"""That a run is taken up from weights of its own: those that GRPO began with, and those it came to since.
+"""That a run is taken up from what is its own: weights that GRPO began with, those it came to, episodes.
 
 A divergence is measured from the first, and adapters stand on them; the second are what it has learned. A run
-that goes on with others comes to other weights than it would have, and nothing of it shows.
+that goes on with others comes to other weights than it would have, and nothing of it shows. Episodes of
+another seed are none that it would ask for: it would play on behind them, and count them in its report.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from muarl.errors import RecordError
 from muarl.kernel.model import RESTORE
+from muarl.record import Episode, EpisodeHead
 from muarl.train.plan import BatchRecord
 
 COUNTER = "began_with"
@@ -22,6 +24,8 @@ COUNTER = "began_with"
 
 LEARNED = "learned_last"
 """Name of the checksum of the groups that a checkpoint learned from last."""
+
+E = TypeVar("E", Episode, EpisodeHead)
 
 
 def began_with(folder: Path) -> str:
@@ -81,3 +85,25 @@ def refuse_another_run(
                 f"{batches} says: one of them is of another run. Restore it from a copy, or use "
                 "--overwrite to start anew"
             )
+
+
+def of_own_seed(journal: Path, episodes: Iterable[E], seeds: Collection[int]) -> Iterator[E]:
+    """A run's stored episodes, as they are read; one of another run's seed is refused.
+
+    Args:
+        journal: File that they are read from.
+        episodes: All that it holds, or what identifies each.
+        seeds: Those that the run plays with.
+
+    Raises:
+        RecordError: One has another seed.
+    """
+    for episode in episodes:
+        if episode.key.run_seed not in seeds:
+            own = ", ".join(map(str, sorted(seeds)))
+            raise RecordError(
+                f"{journal} holds an episode of seed {episode.key.run_seed} ({episode.key}), and this run "
+                f"plays with seed {own}: it is of another run. Restore it from a copy, or use --overwrite "
+                "to start anew"
+            )
+        yield episode

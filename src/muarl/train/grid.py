@@ -30,6 +30,7 @@ from muarl.spec import GridSpec, Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding, unknown
 from muarl.spec.grid import GridPolicySpec, grid_phase
 from muarl.spec.run import EvalSpec
+from muarl.train.began_with import of_own_seed
 from muarl.train.player import Player, by_agents, by_endpoint, by_package, endpoint_client
 from muarl.train.playing import counting, keep_tokenizer, open_stored_user, player, stored_user
 from muarl.train.progress import Progress
@@ -198,7 +199,9 @@ async def play_grid(
         user_model = await held.enter_async_context(opened)
         done = {
             episode.key: episode
-            for episode in read_journal(folder.journal)
+            for episode in of_own_seed(
+                folder.journal, read_journal(folder.journal), spec.every_seed
+            )
             if not episode.outcome.is_fault or episode.effect
         }
         refuse_another_domain(domain, done.values())

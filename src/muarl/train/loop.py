@@ -39,6 +39,7 @@ from muarl.spec.model import TrainedModelSpec
 from muarl.suite import AnyDomain
 from muarl.synth.demonstrations import PHASE as COLD_START
 from muarl.train.at_work import RunAtWork, UserAtWork
+from muarl.train.began_with import of_own_seed
 from muarl.train.crew import RankCrew, in_thread
 from muarl.train.engines import (
     open_engine,
@@ -99,7 +100,7 @@ async def train(
         if not ranks.is_first:
             journal = stack.enter_context(JournalWriter(folder.own_journal))
         refuse_lost_checkpoint(folder.checkpoint, run.checkpoint.every, folder.lines())
-        done = _done(folder)
+        done = _done(folder, run.seed)
         refuse_another_domain(domain, done.values())
         progress.phase("model", 1)
         model, renderer = await _ready_model(located, domain, loop, folder, ranks)
@@ -183,7 +184,7 @@ async def _user_at_work(
     return UserAtWork(spec, model, renderer, UserModel(renderer, spec.context_tokens))
 
 
-def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
+def _done(folder: RunFolder, seed: int) -> dict[EpisodeKey, Episode]:
     """What need not be played again.
 
     A fault of last time is: what caused it may have been mended. But not one of an iteration that was
@@ -192,7 +193,7 @@ def _done(folder: RunFolder) -> dict[EpisodeKey, Episode]:
     learned_from = {cohort for record in folder.batches.read() for cohort, *_ in record.groups}
     return {
         episode.key: episode
-        for episode in read_journal(folder.journal)
+        for episode in of_own_seed(folder.journal, read_journal(folder.journal), {seed})
         if not episode.outcome.is_fault
         or (episode.key.trains and episode.key.iteration in learned_from)
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from muarl.data.item_sets import items_of
@@ -10,10 +10,11 @@ from muarl.errors import SetupError, UsageError
 from muarl.evaluate.contamination import Contamination, contamination
 from muarl.evaluate.held_out import seen_in_run, training_splits
 from muarl.evaluate.seen import Seen
-from muarl.overlap import Overlap, between, of_task
-from muarl.spec import Located, RunSpec
+from muarl.overlap import Item, Overlap, between, of_dialogue, of_task
+from muarl.spec import Located, RunSpec, TaskSpec
 from muarl.spec.finding import Finding
 from muarl.suite import AnyDomain
+from muarl.synth.chat_file import ChatDialogue
 from muarl.train.progress import Progress
 from muarl.train.run_folder import RunFolder
 
@@ -38,6 +39,33 @@ def overlap_findings(run: Located[RunSpec], domain: AnyDomain) -> Iterator[Findi
                 "train on other tasks, or say under `overlap.accepted` why this is meant"
             )
             yield Finding(("overlap", "against", name), message)
+
+
+def tasks_played(
+    dialogues: Sequence[ChatDialogue], tasks: Sequence[TaskSpec], domain: AnyDomain
+) -> list[str]:
+    """The task of each dialogue that is on one of some tasks.
+
+    Where a dialogue bears the hash of a task of the domain, that says which; else what is done in it does.
+    """
+    known = {task.situation_hash for split in domain.splits for task in domain.tasks(split)}
+    by_hash = {task.situation_hash: task.id for task in tasks}
+    named = [str(dialogue.provenance.get("task_hash")) for dialogue in dialogues]
+    unnamed = [
+        _item(str(number), dialogue)
+        for number, dialogue in enumerate(dialogues)
+        if named[number] not in known
+    ]
+    like = between(list(map(of_task, tasks)), unnamed).pairs if unnamed else ()
+    return [by_hash[said] for said in named if said in by_hash] + [
+        pair.like for pair in like if "exact" in pair.levels
+    ]
+
+
+def _item(name: str, dialogue: ChatDialogue) -> Item:
+    said = [message.content for message in dialogue.messages if message.role == "user"]
+    calls = [(c.name, c.arguments) for message in dialogue.messages for c in message.tool_calls]
+    return of_dialogue(name, "\n".join(said), calls)
 
 
 def own_up(run: Located[RunSpec], domain: AnyDomain, folder: RunFolder, progress: Progress) -> None:

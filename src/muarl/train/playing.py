@@ -24,6 +24,7 @@ from muarl.seeds import generator
 from muarl.spec import Located, PerturbSpec, RunSpec
 from muarl.spec.user import UserSpec
 from muarl.suite import AnyDomain
+from muarl.train.began_with import of_own_seed
 from muarl.train.engines import open_engine, open_user_engine, shared_prompts
 from muarl.train.player import Player, by_agents
 from muarl.train.progress import Progress
@@ -293,7 +294,7 @@ async def play_planned(
     keep_tokenizer(folder, who.renderer)
     async with open_stored_user(run, user) as user_model:
         with JournalWriter(folder.journal) as journal:
-            stored = read_heads(folder.journal)
+            stored = of_own_seed(folder.journal, read_heads(folder.journal), {run.seed})
             kept = [head for head in stored if not head.outcome.is_fault or head.effect]
             refuse_another_domain(domain, kept)
             done = {head.key for head in kept}

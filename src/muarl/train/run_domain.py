@@ -26,7 +26,7 @@ from muarl.spec.plugged import versions_of
 from muarl.spec.user import UserKindSpec, UserSpec
 from muarl.suite import AnyDomain, load_domain_of, one_of_each
 from muarl.synth.chat_file import read_chat
-from muarl.train.overlapping import overlap_findings
+from muarl.train.overlapping import overlap_findings, tasks_played
 from muarl.train.run_loop import loop_of
 from muarl.user.build import UnfitUser
 
@@ -237,14 +237,12 @@ def _evaluated(run: Located[RunSpec], domain: AnyDomain, file: str) -> Iterator[
     Raises:
         SpecError: The file cannot be read.
     """
-    evaluated = {task.situation_hash for task in evaluation_tasks(domain, run.spec)}
     lines = read_chat(run.resolve(file))
-    found = [one for one in lines if one.provenance.get("task_hash") in evaluated]
+    found = tasks_played(lines, evaluation_tasks(domain, run.spec), domain)
     if found and run.spec.overlap.accepted is None:
-        task = found[0].provenance.get("task_id")
         message = (
             f"{len(found)} of its {len(lines)} dialogues are on tasks that are evaluated, such as "
-            f"{task!r}; make them of another split, or say under `overlap.accepted` why it is meant"
+            f"{found[0]!r}; make them of another split, or say under `overlap.accepted` why it is meant"
         )
         yield Finding(("cold_start", "file"), message)
 
